@@ -1,0 +1,164 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Position is a place in a text the user wrote. Line and Column count from 1; zero means unknown.
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// String gives file:line, as editors and compilers do.
+func (p Position) String() string {
+	switch {
+	case p.File == "" && p.Line == 0:
+		return ""
+	case p.Line == 0:
+		return p.File
+	case p.File == "":
+		return fmt.Sprintf("line %d", p.Line)
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// IsZero says that nothing is known of the place.
+func (p Position) IsZero() bool { return p.File == "" && p.Line == 0 }
+
+// Mistake is one fault in what the user wrote: where it stands, the option path, what was found and what
+// to write instead.
+type Mistake struct {
+	Pos    Position
+	Path   string // option path such as source[0] (FakeSource): row.num; empty where there is none
+	Found  string // what is wrong, in words
+	Remedy string // what to write instead; may be empty
+}
+
+// Error gives one line: file:line: path: what was found; what to do.
+func (m *Mistake) Error() string {
+	var b strings.Builder
+	if s := m.Pos.String(); s != "" {
+		b.WriteString(s)
+		b.WriteString(": ")
+	}
+	if m.Path != "" {
+		b.WriteString(m.Path)
+		b.WriteString(": ")
+	}
+	b.WriteString(m.Found)
+	if m.Remedy != "" {
+		b.WriteString("; ")
+		b.WriteString(m.Remedy)
+	}
+	return b.String()
+}
+
+// List collects mistakes so that all of them are reported at once. The zero value is ready.
+type List struct {
+	errs []error
+	warn []*Mistake
+}
+
+// Add records a mistake; Found and Remedy are as in Mistake.
+func (l *List) Add(pos Position, path, found, remedy string) {
+	l.errs = append(l.errs, &Mistake{Pos: pos, Path: path, Found: found, Remedy: remedy})
+}
+
+// AddError records an error of another kind; a List's error is taken apart. nil is ignored.
+func (l *List) AddError(err error) {
+	if err == nil {
+		return
+	}
+	var many *Many
+	if errors.As(err, &many) {
+		l.errs = append(l.errs, many.Errs...)
+		return
+	}
+	l.errs = append(l.errs, err)
+}
+
+// Warn records something that does not stop the job but that the user should read.
+func (l *List) Warn(pos Position, path, found, remedy string) {
+	l.warn = append(l.warn, &Mistake{Pos: pos, Path: path, Found: found, Remedy: remedy})
+}
+
+// Warnings returns what Warn recorded, in order.
+func (l *List) Warnings() []*Mistake { return l.warn }
+
+// Len is the number of mistakes so far.
+func (l *List) Len() int { return len(l.errs) }
+
+// Err returns nil, or a *Many with every mistake, those with a position first by file and line. The error is
+// fatal: the same text fails the same way again.
+func (l *List) Err() error {
+	if len(l.errs) == 0 {
+		return nil
+	}
+	errs := append([]error(nil), l.errs...)
+	sort.SliceStable(errs, func(i, j int) bool {
+		a, b := position(errs[i]), position(errs[j])
+		if a.File != b.File {
+			return a.File < b.File
+		}
+		return a.Line < b.Line
+	})
+	return &Many{Errs: errs}
+}
+
+func position(err error) Position {
+	var m *Mistake
+	if errors.As(err, &m) {
+		return m.Pos
+	}
+	return Position{}
+}
+
+// Many is the error of a List: one line a mistake.
+type Many struct{ Errs []error }
+
+// Error joins the mistakes, one a line.
+func (m *Many) Error() string {
+	lines := make([]string, len(m.Errs))
+	for i, e := range m.Errs {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.Is and errors.As look at every mistake.
+func (m *Many) Unwrap() []error { return m.Errs }
+
+// Fatal says that trying again is of no use.
+func (m *Many) Fatal() bool { return true }
+
+// Fatal says that trying again is of no use.
+func (m *Mistake) Fatal() bool { return true }
+
+type fatal struct{ err error }
+
+func (f *fatal) Error() string { return f.err.Error() }
+func (f *fatal) Unwrap() error { return f.err }
+func (f *fatal) Fatal() bool   { return true }
+
+// Fatal marks err as one that the same work would meet again: the job goes to FAILING without a retry.
+// nil stays nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fatal{err}
+}
+
+// Fatalf is Fatal of fmt.Errorf.
+func Fatalf(format string, args ...any) error { return Fatal(fmt.Errorf(format, args...)) }
+
+// IsFatal reports whether err, or one it wraps, is marked fatal.
+func IsFatal(err error) bool {
+	var f interface{ Fatal() bool }
+	return errors.As(err, &f) && f.Fatal()
+}
