@@ -1,0 +1,108 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"strait/plan/schema"
+)
+
+// Target sizes of a batch. Readers hand a batch on when either is reached.
+const (
+	TargetRows  = 8192
+	TargetBytes = 1 << 20
+)
+
+// Batch is a run of rows of one table.
+type Batch struct {
+	Schema *Schema
+	Cols   []arrow.Array    // one per column of the table, all of length Rows
+	Rows   int              // also right for a table without columns
+	Kinds  []schema.RowKind // nil: all rows are inserts; else of length Rows
+}
+
+// New puts columns together. kinds may be nil. It panics when lengths differ: that is a mistake in the caller.
+func New(s *Schema, cols []arrow.Array, rows int, kinds []schema.RowKind) *Batch {
+	if len(cols) != len(s.Table.Columns) {
+		panic(fmt.Sprintf("BUG: %d arrays for %d columns of %s", len(cols), len(s.Table.Columns), s.Table.Path))
+	}
+	for i, c := range cols {
+		if c.Len() != rows {
+			panic(fmt.Sprintf("BUG: column %s has %d rows, the batch %d", s.Table.Columns[i].Name, c.Len(), rows))
+		}
+	}
+	if kinds != nil && len(kinds) != rows {
+		panic(fmt.Sprintf("BUG: %d row kinds for %d rows", len(kinds), rows))
+	}
+	return &Batch{Schema: s, Cols: cols, Rows: rows, Kinds: kinds}
+}
+
+// Kind is what row i does.
+func (b *Batch) Kind(i int) schema.RowKind {
+	if b.Kinds == nil {
+		return schema.Insert
+	}
+	return b.Kinds[i]
+}
+
+// Slice shares rows [from, to) without copying them.
+func (b *Batch) Slice(from, to int) *Batch {
+	cols := make([]arrow.Array, len(b.Cols))
+	for i, c := range b.Cols {
+		cols[i] = array.NewSlice(c, int64(from), int64(to))
+	}
+	out := &Batch{Schema: b.Schema, Cols: cols, Rows: to - from}
+	if b.Kinds != nil {
+		out.Kinds = b.Kinds[from:to]
+	}
+	return out
+}
+
+// Bytes is the size of the rows: what counters and queue bounds use. Validity bitmaps are left out.
+func (b *Batch) Bytes() int64 {
+	n := int64(len(b.Kinds))
+	for _, c := range b.Cols {
+		n += arrayBytes(c)
+	}
+	return n
+}
+
+func arrayBytes(a arrow.Array) int64 {
+	switch t := a.(type) {
+	case *array.String:
+		return int64(len(t.ValueBytes())) + 4*int64(a.Len())
+	case *array.Binary:
+		return int64(len(t.ValueBytes())) + 4*int64(a.Len())
+	case *array.List:
+		return 4*int64(a.Len()) + ranged(t.ListValues(), t.Offsets(), a)
+	case *array.Map:
+		return 4*int64(a.Len()) + ranged(t.ListValues(), t.Offsets(), a)
+	case *array.Struct:
+		n := int64(0)
+		for i := 0; i < t.NumField(); i++ {
+			n += arrayBytes(t.Field(i))
+		}
+		return n
+	case *array.Null:
+		return 0
+	}
+	if f, ok := a.DataType().(arrow.FixedWidthDataType); ok {
+		return (int64(a.Len())*int64(f.BitWidth()) + 7) / 8
+	}
+	return 0
+}
+
+// ranged is the size of the child values that a list array of some offsets covers.
+func ranged(values arrow.Array, offsets []int32, list arrow.Array) int64 {
+	if list.Len() == 0 || values.Len() == 0 {
+		return 0
+	}
+	at := list.Data().Offset()
+	from, to := int64(offsets[at]), int64(offsets[at+list.Len()])
+	if to <= from {
+		return 0
+	}
+	return arrayBytes(values) * (to - from) / int64(values.Len())
+}

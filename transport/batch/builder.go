@@ -1,0 +1,135 @@
+package batch
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"strait/plan/schema"
+)
+
+// Builder fills a batch column by column or row by row. One goroutine owns it.
+//
+// Row by row: append one value to every Field, then EndRow. Columnar: append n values to every Field, then
+// EndRows(n). Finish starts over.
+type Builder struct {
+	schema *Schema
+	fields []array.Builder
+	kinds  []schema.RowKind // empty while all rows so far are inserts
+	rows   int
+	bytes  int64 // of variable-length data, as of the last look
+	looked int
+}
+
+// NewBuilder makes an empty builder with room for TargetRows.
+func NewBuilder(s *Schema) *Builder {
+	b := &Builder{schema: s, fields: make([]array.Builder, len(s.Table.Columns))}
+	for i, f := range s.Arrow.Fields() {
+		b.fields[i] = array.NewBuilder(memory.DefaultAllocator, f.Type)
+	}
+	return b
+}
+
+// Schema is the table the builder fills.
+func (b *Builder) Schema() *Schema { return b.schema }
+
+// Field is the builder of column i; type-assert it once per batch, not per row. The concrete types are those
+// of array.NewBuilder for DataType.
+func (b *Builder) Field(i int) array.Builder { return b.fields[i] }
+
+// Reserve makes room for n more rows in every column.
+func (b *Builder) Reserve(n int) {
+	for _, f := range b.fields {
+		f.Reserve(n)
+	}
+}
+
+// EndRow closes a row that every field has received a value for.
+func (b *Builder) EndRow(kind schema.RowKind) {
+	if kind != schema.Insert && len(b.kinds) == 0 {
+		b.kinds = append(b.kinds[:0], make([]schema.RowKind, b.rows)...)
+	}
+	if kind != schema.Insert || len(b.kinds) > 0 {
+		b.kinds = append(b.kinds, kind)
+	}
+	b.rows++
+}
+
+// EndRows closes n rows, all inserts.
+func (b *Builder) EndRows(n int) {
+	if len(b.kinds) > 0 {
+		b.kinds = append(b.kinds, make([]schema.RowKind, n)...)
+	}
+	b.rows += n
+}
+
+// Rows is the number of closed rows.
+func (b *Builder) Rows() int { return b.rows }
+
+// Full says that the batch has reached one of the target sizes. It is cheap enough to be asked after every row.
+func (b *Builder) Full() bool {
+	if b.rows >= TargetRows {
+		return true
+	}
+	if b.rows-b.looked >= 64 {
+		b.looked = b.rows
+		b.bytes = 0
+		for _, f := range b.fields {
+			b.bytes += variableBytes(f)
+		}
+	}
+	return b.bytes >= TargetBytes
+}
+
+func variableBytes(f array.Builder) int64 {
+	switch t := f.(type) {
+	case *array.StringBuilder:
+		return int64(t.DataLen())
+	case *array.BinaryBuilder:
+		return int64(t.DataLen())
+	case *array.ListBuilder:
+		return fixedBytes(t.ValueBuilder()) + variableBytes(t.ValueBuilder())
+	case *array.MapBuilder:
+		return variableBytes(t.KeyBuilder()) + variableBytes(t.ItemBuilder()) + fixedBytes(t.ItemBuilder())
+	case *array.StructBuilder:
+		n := int64(0)
+		for i := 0; i < t.NumField(); i++ {
+			n += variableBytes(t.FieldBuilder(i))
+		}
+		return n
+	}
+	return 0
+}
+
+func fixedBytes(f array.Builder) int64 { return 8 * int64(f.Len()) }
+
+// Rollback drops values appended since the last closed row, so that a row that does not parse leaves nothing
+// behind. It copies the open batch and is meant for the error path only.
+func (b *Builder) Rollback() {
+	for i, f := range b.fields {
+		if f.Len() <= b.rows {
+			continue
+		}
+		whole := f.NewArray()
+		b.fields[i] = array.NewBuilder(memory.DefaultAllocator, whole.DataType())
+		AppendRange(b.fields[i], whole, 0, b.rows)
+	}
+}
+
+// Finish returns the closed rows as a batch and starts over. With no rows it returns nil.
+func (b *Builder) Finish() *Batch {
+	if b.rows == 0 {
+		return nil
+	}
+	cols := make([]arrow.Array, len(b.fields))
+	for i, f := range b.fields {
+		cols[i] = f.NewArray()
+	}
+	out := New(b.schema, cols, b.rows, nil)
+	if len(b.kinds) > 0 {
+		out.Kinds = b.kinds
+		b.kinds = nil
+	}
+	b.rows, b.bytes, b.looked = 0, 0, 0
+	return out
+}
