@@ -1,0 +1,36 @@
+package shuffle
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	"strait/transport/stream"
+)
+
+// Config is what a worker's data-plane service is made from.
+type Config struct {
+	Cluster     string // both ends must agree
+	Worker      string
+	Incarnation int64
+	Listen      string        // host:port; port 0 takes a free one
+	Codec       string        // none, s2, zstd; empty: s2 between hosts, none on loopback
+	MemoryBytes int64         // what receivers may hold in memory, over all attempts; 0: 256 MiB
+	SilentAfter time.Duration // a peer that sends nothing for so long has failed; 0: 10 s; pings go at a third
+	Log         *slog.Logger  // nil: slog.Default
+	TLS         *tls.Config   // nil: plain TCP
+}
+
+// AttemptConfig is one pipeline attempt as one worker sees it. Edges are equal on all workers of the attempt.
+type AttemptConfig struct {
+	Key   stream.AttemptKey
+	Token string            // random, equal on all workers of the attempt; a hello must show it
+	Peers map[string]string // worker -> data address; without self
+	Edges []stream.Edge
+	// OnControl gets the frames that Control sent, in order per sender, one at a time per sender. It must not
+	// block; the frame is the callee's to keep.
+	OnControl func(from string, frame []byte)
+	// OnFailure is called at most once, when a link or a frame fails the attempt; every blocked call has then
+	// been woken with the same error. Not called after Close.
+	OnFailure func(peer string, err error)
+}
