@@ -27,19 +27,19 @@ func (k Kind) String() string {
 // Node is one value of a job file with its place. Objects keep their fields in file order. plan/config
 // builds nodes; everybody else only reads them.
 type Node struct {
-	Kind   Kind
-	Text   string  // Bool: true or false; Number: as written; String: the text after escapes and variables
-	Quoted bool    // String: it stood in quotes
-	List   []*Node // List
-	Fields []Field // Object
-	Pos    fault.Position
+	Kind   Kind           `json:"k"`
+	Text   string         `json:"t,omitempty"` // Bool: true or false; Number: as written; String: the text after escapes and variables
+	Quoted bool           `json:"q,omitempty"` // String: it stood in quotes
+	List   []*Node        `json:"l,omitempty"` // List
+	Fields []Field        `json:"f,omitempty"` // Object
+	Pos    fault.Position `json:"p,omitzero"`
 }
 
 // Field is one entry of an object. A dot in Key does not nest (SeaTunnel reads keys flat).
 type Field struct {
-	Key   string
-	Value *Node
-	Pos   fault.Position
+	Key   string         `json:"k"`
+	Value *Node          `json:"v"`
+	Pos   fault.Position `json:"p,omitzero"`
 }
 
 // Child returns the field of that exact key, the last one where it stands twice, or nil.

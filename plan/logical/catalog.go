@@ -1,0 +1,78 @@
+package logical
+
+import (
+	"context"
+
+	"strait/plan/config"
+	"strait/plan/option"
+	"strait/plan/schema"
+)
+
+// Catalog tells what plugins there are and asks them for tables. cmd fills it from the registries, so that
+// planning itself does no I/O.
+type Catalog interface {
+	// Lookup finds a plugin by section and name, without regard to case.
+	Lookup(section config.Section, name string) Plugin
+}
+
+// Standing says how a plugin name stands to this build.
+type Standing uint8
+
+// The standings.
+const (
+	Unknown    Standing = iota // no plugin SeaTunnel or Strait knows; Hint: the nearest name
+	InBuild                    // usable
+	NotInBuild                 // SeaTunnel has it, this build does not
+	Refused                    // never will be; Hint says why and what to use instead
+)
+
+// Plugin is the answer of a Lookup. With InBuild exactly one of Source, Transform and Sink is set.
+type Plugin struct {
+	Name     string // as registered
+	Standing Standing
+	Hint     string
+	Options  *option.Spec
+	// Each of these checks the options against each other and against the tables; mistakes come back as
+	// fault errors. Only Source may do I/O.
+	Source    func(ctx context.Context, r SourceRequest) (SourceInfo, error)
+	Transform func(ctx context.Context, r TransformRequest) ([]*schema.Table, error)
+	Sink      func(ctx context.Context, r SinkRequest) (SinkInfo, error)
+}
+
+// SourceRequest asks a source what it produces.
+type SourceRequest struct {
+	Options     option.Values
+	Streaming   bool
+	Parallelism int
+}
+
+// SourceInfo is what the planner needs to know of a source.
+type SourceInfo struct {
+	Tables  []*schema.Table
+	Bounded bool
+}
+
+// TransformRequest asks a transform what comes out for each table that goes in.
+type TransformRequest struct {
+	Options option.Values
+	Inputs  []string // names of the inputs
+	Tables  []*schema.Table
+}
+
+// SinkRequest asks a sink whether it can take these tables.
+type SinkRequest struct {
+	Options     option.Values
+	Tables      []*schema.Table
+	Streaming   bool
+	Parallelism int
+	JobName     string
+}
+
+// SinkInfo is what the planner needs to know of a sink.
+type SinkInfo struct {
+	Guarantee  string
+	TwoPhase   bool // commits where it prepared
+	Aggregated bool // commits once for the vertex, in one task
+	Locks      bool
+	HostBound  bool
+}
