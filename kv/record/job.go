@@ -1,0 +1,132 @@
+package record
+
+import (
+	"time"
+
+	"strait/plan"
+	"strait/plan/state"
+)
+
+// Header opens every record.
+type Header struct {
+	APIVersion string `json:"apiVersion"`
+}
+
+// Head is the header this build writes.
+var Head = Header{APIVersion: APIVersion}
+
+// Meta is meta/version.
+type Meta struct {
+	Header
+	Cluster string    `json:"cluster"` // random, made by the first leader
+	Created time.Time `json:"created"`
+}
+
+// Spec is jobs/<job>: what was submitted.
+type Spec struct {
+	Header
+	Name        string            `json:"name,omitempty"` // overrides env.job.name
+	File        string            `json:"file,omitempty"` // base name of the job file, for messages
+	Text        string            `json:"text,omitempty"` // as submitted
+	TextChunks  *Chunks           `json:"textChunks,omitempty"`
+	Variables   map[string]string `json:"variables,omitempty"`   // -i, and the environment variables the text uses
+	Parallelism int               `json:"parallelism,omitempty"` // overrides env.parallelism
+	Labels      map[string]string `json:"labels,omitempty"`
+	Folder      string            `json:"folder,omitempty"` // relative paths of the job file start here
+	Submitted   time.Time         `json:"submitted"`
+}
+
+// The wishes: the whole value of wishes/<job> is one of these words.
+const (
+	WishRunning   = "running"
+	WishCancelled = "cancelled"
+	WishSavepoint = "savepoint"
+	WishStopped   = "stopped"
+)
+
+// Condition is something a reader of a status should know, with since when.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  bool      `json:"status"`
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// JobStatus is jobstatus/<job>.
+type JobStatus struct {
+	Header
+	Name         string                             `json:"name"`
+	Phase        state.Job                          `json:"phase"`
+	Reason       string                             `json:"reason,omitempty"`  // one word
+	Message      string                             `json:"message,omitempty"` // for people
+	Conditions   []Condition                        `json:"conditions,omitempty"`
+	Pipelines    map[plan.PipelineID]PipelineStatus `json:"pipelines,omitempty"`
+	Slots        int                                `json:"slots,omitempty"` // needed
+	ObservedSpec int64                              `json:"observedSpec"`    // mod revision of the spec that was planned
+	SpecCreated  int64                              `json:"specCreated"`     // create revision of the spec: names this life of the id
+	ObservedWish int64                              `json:"observedWish,omitempty"`
+	Failures     []Failure                          `json:"failures,omitempty"` // the newest last, at most 10
+	Submitted    time.Time                          `json:"submitted"`
+	Started      *time.Time                         `json:"started,omitempty"`
+	Finished     *time.Time                         `json:"finished,omitempty"`
+}
+
+// PipelineStatus is the short form of a control word in a status.
+type PipelineStatus struct {
+	Phase   state.Pipeline `json:"phase"`
+	Attempt plan.Attempt   `json:"attempt"`
+	Outcome Outcome        `json:"outcome,omitempty"`
+}
+
+// Failure is one incident of a pipeline.
+type Failure struct {
+	Pipeline plan.PipelineID `json:"pipeline"`
+	Attempt  plan.Attempt    `json:"attempt"`
+	Worker   string          `json:"worker,omitempty"`
+	Group    string          `json:"group,omitempty"`  // task group
+	Vertex   plan.VertexID   `json:"vertex,omitempty"` // which vertex of it
+	Message  string          `json:"message"`
+	Fatal    bool            `json:"fatal,omitempty"`
+	Time     time.Time       `json:"time"`
+}
+
+// History is history/<job>: what is left of a terminal job.
+type History struct {
+	Header
+	Name      string          `json:"name"`
+	Phase     state.Job       `json:"phase"`
+	Reason    string          `json:"reason,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Submitted time.Time       `json:"submitted"`
+	Started   *time.Time      `json:"started,omitempty"`
+	Finished  time.Time       `json:"finished"`
+	Vertices  []VertexSummary `json:"vertices,omitempty"`
+	Failures  []Failure       `json:"failures,omitempty"`
+	Left      []string        `json:"left,omitempty"` // external names that could not be cleaned
+}
+
+// VertexSummary adds up the counters of a vertex over its subtasks.
+type VertexSummary struct {
+	Pipeline    plan.PipelineID `json:"pipeline"`
+	Vertex      plan.VertexID   `json:"vertex"`
+	Plugin      string          `json:"plugin"`
+	Parallelism int             `json:"parallelism"`
+	Counters
+}
+
+// Counters count rows and bytes. Within a status they are final: of a subtask that has ended.
+type Counters struct {
+	RowsIn   int64 `json:"rowsIn"`
+	RowsOut  int64 `json:"rowsOut"`
+	BytesIn  int64 `json:"bytesIn"`
+	BytesOut int64 `json:"bytesOut"`
+}
+
+// Add adds o.
+func (c *Counters) Add(o Counters) {
+	c.RowsIn += o.RowsIn
+	c.RowsOut += o.RowsOut
+	c.BytesIn += o.BytesIn
+	c.BytesOut += o.BytesOut
+}

@@ -1,0 +1,108 @@
+package record
+
+import (
+	"time"
+
+	"strait/checkpoint"
+	"strait/plan"
+	"strait/plan/state"
+)
+
+// Worker is workers/<worker>, on the worker's lease.
+type Worker struct {
+	Header
+	Data      string            `json:"data"`      // host:port of the shuffle
+	Ops       string            `json:"ops"`       // host:port of /metrics, /healthz, …
+	TTL       int               `json:"ttl"`       // granted, seconds
+	CallLimit int               `json:"callLimit"` // seconds; with TTL: how long a lost worker is waited out
+	Slots     int               `json:"slots"`
+	CPU       int               `json:"cpu"`
+	Memory    int64             `json:"memory"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Protocol  [2]int            `json:"protocol"` // oldest and newest it speaks
+	Version   string            `json:"version"`
+	Host      string            `json:"host"`
+	PID       int               `json:"pid"`
+	Leaving   bool              `json:"leaving,omitempty"`
+	Started   time.Time         `json:"started"`
+}
+
+// WorkerWish is the word in workerwishes/<worker>.
+const (
+	WorkerActive = "active"
+	WorkerDrain  = "drain"
+)
+
+// TaskStatus is taskstatus/<worker>/<job>/<pipeline>: coalesced, written on change only.
+type TaskStatus struct {
+	Header
+	Incarnation int64        `json:"incarnation"`
+	Attempt     plan.Attempt `json:"attempt"` // the attempt the following speaks of
+	State       state.Task   `json:"state"`   // the least advanced of its groups; FAILED when one failed
+	Stopped     plan.Attempt `json:"stopped"` // every attempt up to this one has stopped here, no call is in flight
+	Groups      []GroupState `json:"groups,omitempty"`
+	// Drained: every source subtask here has no further input, and so have the enumerators here.
+	Drained bool     `json:"drained,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+	Links   []string `json:"links,omitempty"` // workers whose link broke
+	// Abandoned: the committers here have removed what attempts before this one left open.
+	Abandoned bool          `json:"abandoned,omitempty"`
+	Left      []string      `json:"left,omitempty"`  // external names the abandonment could not remove
+	Final     []VertexCount `json:"final,omitempty"` // counters at the end
+}
+
+// GroupState is the state of a range of subtasks of one chain.
+type GroupState struct {
+	Chain plan.ChainID `json:"chain"`
+	plan.Range
+	State state.Task `json:"state"`
+}
+
+// VertexCount is the counters of one vertex on one worker.
+type VertexCount struct {
+	Vertex plan.VertexID `json:"vertex"`
+	Counters
+}
+
+// Ack is acks/<job>/<pipeline>/<worker>.
+type Ack struct {
+	Header
+	Incarnation int64             `json:"incarnation"`
+	Attempt     plan.Attempt      `json:"attempt"`
+	Checkpoint  plan.CheckpointID `json:"checkpoint"`
+	State       checkpoint.Handle `json:"state"`
+	Prepared    int               `json:"prepared"`  // commits listed in the state
+	Committed   plan.CheckpointID `json:"committed"` // every commit up to this checkpoint that is this worker's to do is done
+}
+
+// Checkpoint is checkpoints/<job>/<pipeline>/<checkpoint>: the commit point.
+type Checkpoint struct {
+	Header
+	Kind     checkpoint.Kind   `json:"kind"`
+	Attempt  plan.Attempt      `json:"attempt"`
+	Manifest checkpoint.Handle `json:"manifest"` // of a Manifest
+	Size     int64             `json:"size"`     // of all state files
+	Prepared int               `json:"prepared"`
+	Started  time.Time         `json:"started"`
+	Took     float64           `json:"tookSeconds"`
+	State    string            `json:"state"` // live, deleting
+	PinnedBy []string          `json:"pinnedBy,omitempty"`
+}
+
+// Manifest lists the state files of a checkpoint.
+type Manifest struct {
+	Version    int               `json:"version"`
+	Job        string            `json:"job"` // id and create revision of the spec
+	Pipeline   plan.PipelineID   `json:"pipeline"`
+	Checkpoint plan.CheckpointID `json:"checkpoint"`
+	Attempt    plan.Attempt      `json:"attempt"`
+	Files      []ManifestFile    `json:"files"`
+}
+
+// ManifestFile is the state file of one worker.
+type ManifestFile struct {
+	Worker      string            `json:"worker"`
+	Incarnation int64             `json:"incarnation"`
+	State       checkpoint.Handle `json:"state"`
+	Prepared    int               `json:"prepared"`
+}
