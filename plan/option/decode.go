@@ -44,15 +44,24 @@ func (s *Spec) Decode(n *Node, path string, l *fault.List, common ...Option) Val
 	return v
 }
 
-func (v Values) decodeOption(o *Option, n *Node, l *fault.List) {
-	at := v.path + ": " + o.Name
-	var found *Node
-	for _, name := range append([]string{o.Name}, o.Aliases...) {
-		if c := n.Lookup(name); c != nil {
-			found = c
+// find returns the value of an option as written, under its name or an alias, or nil. A null under one
+// spelling does not hide a value under another.
+func (o *Option) find(n *Node) *Node {
+	found := n.Lookup(o.Name)
+	for _, name := range o.Aliases {
+		if found != nil && found.Kind != Null {
 			break
 		}
+		if c := n.Lookup(name); c != nil {
+			found = c
+		}
 	}
+	return found
+}
+
+func (v Values) decodeOption(o *Option, n *Node, l *fault.List) {
+	at := join(v.path, o.Name)
+	found := o.find(n)
 	if found == nil || found.Kind == Null {
 		if o.Required {
 			l.Add(n.Pos, v.path, "option "+strconv.Quote(o.Name)+" is missing", "set "+o.Name+" = "+example(o))
@@ -383,13 +392,14 @@ func (v Values) holds(r Rule) bool {
 	return false
 }
 
-func (v Values) declared(name string) {
+// declared returns the option of that name; nil on Values that were never decoded.
+func (v Values) declared(name string) *Option {
 	if v.spec == nil {
-		return
+		return nil
 	}
 	for i := range v.spec.Options {
 		if v.spec.Options[i].Name == name {
-			return
+			return &v.spec.Options[i]
 		}
 	}
 	panic("BUG: option " + name + " is read but not declared")

@@ -1,6 +1,9 @@
 package option
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Values are the decoded options of one block. Getters panic on a name that the spec does not declare with
 // that type: that is a mistake in the plugin, found by its first test. A value the job file does not set has
@@ -37,9 +40,11 @@ func (v Values) Strings(name string) []string { return get[[]string](v, name) }
 // Pairs returns a TStringMap option in file order.
 func (v Values) Pairs(name string) []Pair { return get[[]Pair](v, name) }
 
-// Node returns the node of any option as written, or nil.
+// Node returns the node of any option as written, under its name or an alias, or nil.
 func (v Values) Node(name string) *Node {
-	v.declared(name)
+	if o := v.declared(name); o != nil {
+		return o.find(v.node)
+	}
 	return v.node.Lookup(name)
 }
 
@@ -54,7 +59,18 @@ func (v Values) Path(name string) string {
 	if name == "" {
 		return v.path
 	}
-	return v.path + ": " + name
+	return join(v.path, name)
+}
+
+// join adds a name to an option path: source[0] (FakeSource): schema.fields.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	if strings.Contains(path, ": ") {
+		return path + "." + name
+	}
+	return path + ": " + name
 }
 
 // Raw is the whole block as written.

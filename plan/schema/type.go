@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -87,7 +88,7 @@ func (t Type) String() string {
 	case Row:
 		parts := make([]string, len(t.Fields))
 		for i, f := range t.Fields {
-			parts[i] = f.Name + " " + f.Type.String()
+			parts[i] = quoteName(f.Name) + " " + f.Type.String()
 		}
 		return "row<" + strings.Join(parts, ", ") + ">"
 	case Time, Timestamp, TimestampTZ:
@@ -96,6 +97,14 @@ func (t Type) String() string {
 		}
 	}
 	return t.Kind.String()
+}
+
+// quoteName quotes a field name that ParseType would not read as one word.
+func quoteName(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\r\n<>(){},=:\"\\") {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // Equal reports whether two types hold the same values in the same form. Nested names count, comments do not.
