@@ -1,11 +1,16 @@
 package connector
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"sync"
 )
+
+// ErrNotInBuild is wrapped by errors about something SeaTunnel has and this build does not: a format, an
+// option's value. `stctl check` warns about it, `check --strict` and `run` refuse it.
+var ErrNotInBuild = errors.New("not in this build")
 
 // The registry is filled from init functions of the plugin packages, linked by connector/all, and only read
 // afterwards.

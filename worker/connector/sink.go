@@ -50,6 +50,8 @@ type SinkConfig struct {
 	Parallelism int
 	Job         plan.JobID
 	JobName     string
+	// Folder is where relative paths start: the submitter's working folder. Empty: this process's.
+	Folder string
 }
 
 // Sink is one configured sink. A sink with prepared commits implements TwoPhase or Aggregating.

@@ -25,6 +25,11 @@ type SourceConfig struct {
 	Options     option.Values
 	Streaming   bool // env.job.mode = STREAMING
 	Parallelism int
+	// NoIO: only the options are to be checked (`stctl check`). A source that learns its tables by looking at
+	// the data returns none then.
+	NoIO bool
+	// Folder is where relative paths start: the submitter's working folder. Empty: this process's.
+	Folder string
 }
 
 // Source is one configured source. It is used by the planner and on every worker that reads it.
@@ -35,6 +40,11 @@ type Source interface {
 	Bounded() bool
 	NewEnumerator(ctx context.Context) (Enumerator, error)
 	NewReader(ctx context.Context, rc ReaderContext) (Reader, error)
+}
+
+// Changelog is a source whose rows may be other than inserts; exchanges then keep order per key.
+type Changelog interface {
+	Changelog() bool
 }
 
 // Split is a part of the input that one reader reads from a position on.
