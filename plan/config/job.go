@@ -24,7 +24,11 @@ type Job struct {
 	Sources    []*Block
 	Transforms []*Block
 	Sinks      []*Block
-	Root       *option.Node // the whole file as SeaTunnel reads it (plugin sections as lists with plugin_name)
+	Root       *option.Node // the whole file as SeaTunnel reads it (plugin sections as lists with plugin_name; nothing decoded)
+
+	// EnvUsed holds the environment variables that were asked for and found. Text, Options.Vars and
+	// FixedEnv(EnvUsed) give the same job again anywhere.
+	EnvUsed map[string]string
 }
 
 // Block is one plugin of a job file.
@@ -32,7 +36,7 @@ type Block struct {
 	Section Section
 	Plugin  string       // as written; plugin names match without regard to case
 	Ordinal int          // position within its section, from 0
-	Options *option.Node // an object: all keys of the block but plugin_name
+	Options *option.Node // an object: all keys of the block but plugin_name, secrets decoded (env.shade.identifier)
 	Pos     fault.Position
 	Inputs  []string // plugin_input or source_table_name; empty: the plugin before
 	Output  string   // plugin_output or result_table_name; empty: none

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"strait/plan/fault"
+	"strait/plan/option"
+)
+
+// maxText is the size of the largest job file that is read.
+const maxText = 8 << 20
+
+// Options says how a job file is read.
+type Options struct {
+	File string                      // for messages; a name ending in .json makes it a JSON file
+	Vars map[string]string           // values of ${name} given by the user (-i); they go before everything else
+	Env  func(string) (string, bool) // the environment, as os.LookupEnv; nil: none. FixedEnv replays a stored one
+}
+
+// FixedEnv looks variables up in a stored set, such as Job.EnvUsed of an earlier parse.
+func FixedEnv(set map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := set[name]
+		return v, ok
+	}
+}
+
+// Parse reads the text of a job file. The error is nil or a *fault.Many with every mistake that was found; then
+// there is no job. Warnings are given in either case. The result depends on nothing but the arguments.
+func Parse(src []byte, o Options) (*Job, []*fault.Mistake, error) {
+	var list fault.List
+	job := parse(src, o, &list)
+	if err := list.Err(); err != nil {
+		return nil, list.Warnings(), err
+	}
+	return job, list.Warnings(), nil
+}
+
+func parse(src []byte, o Options, list *fault.List) *Job {
+	for name := range o.Vars {
+		if tablePlaceholders[name] {
+			list.Add(fault.Position{}, "", "-i "+name+": ${"+name+"} is filled in for each table and takes no value", "use another name in the file")
+		}
+	}
+	if !check(src, o.File, list) {
+		return nil
+	}
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	vars := newVariables(o, list)
+	r := &reader{lx: newLexer(string(src), o.File, list), list: list, shape: &shape{}, vars: vars}
+	r.json = strings.EqualFold(filepath.Ext(o.File), ".json") || json.Valid(src)
+	r.root()
+	if list.Len() > 0 {
+		return nil
+	}
+	root, err := parseTree(string(r.out))
+	if err != nil {
+		list.AddError(err)
+		return nil
+	}
+	z := &resolver{shape: r.shape, vars: vars, list: list}
+	if err := z.link(root); err != nil {
+		list.AddError(err)
+		return nil
+	}
+	b := &builder{z: z, list: list, root: r.shape.scopes[0], file: o.File}
+	return b.job()
+}
+
+// check refuses what is no text before anything reads it.
+func check(src []byte, file string, list *fault.List) bool {
+	whole := fault.Position{File: file}
+	refuse := func(at fault.Position, found, remedy string) bool {
+		list.Add(at, "", found, remedy)
+		return false
+	}
+	if strings.EqualFold(filepath.Ext(file), ".sql") {
+		return refuse(whole, "job files in SQL are not supported", "write the job as HOCON (.conf) or JSON (.json)")
+	}
+	if len(src) > maxText {
+		return refuse(whole, fmt.Sprintf("the file has %d bytes; a job file has at most %d (8 MiB)", len(src), maxText), "")
+	}
+	if bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) {
+		return refuse(whole, "the file is UTF-16", "save it as UTF-8")
+	}
+	if i := bytes.IndexByte(src, 0); i >= 0 {
+		return refuse(place(src, i, file), "found a NUL byte: this is no text file", "give a job file in HOCON or JSON")
+	}
+	if !utf8.Valid(src) {
+		i := 0
+		for {
+			c, w := utf8.DecodeRune(src[i:])
+			if c == utf8.RuneError && w == 1 {
+				break
+			}
+			i += w
+		}
+		return refuse(place(src, i, file), fmt.Sprintf("the byte 0x%02x is not UTF-8", src[i]), "save the file as UTF-8")
+	}
+	if len(bytes.TrimSpace(src)) == 0 {
+		return refuse(whole, "the file is empty", "write env { … } source { … } sink { … }")
+	}
+	return true
+}
+
+// place gives line and column of an offset.
+func place(src []byte, off int, file string) fault.Position {
+	start := bytes.LastIndexByte(src[:off], '\n') + 1
+	return fault.Position{File: file, Line: 1 + bytes.Count(src[:off], []byte("\n")), Column: 1 + utf8.RuneCount(src[start:off])}
+}
+
+// sections are the keys a job file may have.
+var sections = []string{"env", string(Source), string(Transform), string(Sink)}
+
+func nearestSection(name string) string { return option.Nearest(name, sections) }
