@@ -1,0 +1,221 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"strait/kv"
+)
+
+// startWithin bounds the start of one role; it is a failure bound, not a measure.
+const startWithin = 60 * time.Second
+
+// Options say what a fleet is made of.
+type Options struct {
+	Workers     int      // named w1, w2, …
+	Slots       int      // per worker; 0: the default of stctl
+	Coordinator []string // further flags of serve coordinator
+	Worker      []string // further flags of serve worker
+}
+
+// Fleet is one coordinator with its embedded etcd and some workers.
+type Fleet struct {
+	t       testing.TB
+	Dir     string // working folder of all roles
+	Etcd    string // host:port
+	opt     Options
+	procs   map[string]*Process
+	store   *kv.Store
+	Members []string // names of the workers started so far
+}
+
+var readyLine = regexp.MustCompile(`(?m)^(?:coordinator|worker) (\S+) ready(?:: |$)(.*)$`)
+
+// Start starts a fleet and stops it when the test ends.
+func Start(t testing.TB, opt Options) *Fleet {
+	t.Helper()
+	f := &Fleet{t: t, Dir: t.TempDir(), opt: opt, procs: map[string]*Process{}}
+	t.Cleanup(f.stop)
+	f.StartCoordinator("127.0.0.1:0")
+	for i := range opt.Workers {
+		f.StartWorker(fmt.Sprintf("w%d", i+1))
+	}
+	for i := range opt.Workers {
+		f.AwaitReady(fmt.Sprintf("w%d", i+1))
+	}
+	return f
+}
+
+// StartCoordinator starts the coordinator (again) with its etcd on listen.
+func (f *Fleet) StartCoordinator(listen string) {
+	f.t.Helper()
+	args := append([]string{"serve", "coordinator", "--name", "c1", "--data-dir", filepath.Join(f.Dir, "c1"),
+		"--etcd-listen", listen, "--ops-listen", "127.0.0.1:0"}, f.opt.Coordinator...)
+	f.start("c1", args)
+	told := f.AwaitReady("c1")
+	m := regexp.MustCompile(`etcd (\S+?),`).FindStringSubmatch(told + ",")
+	if m == nil {
+		f.t.Fatalf("the coordinator does not say where its etcd is: %q", told)
+	}
+	f.Etcd = m[1]
+}
+
+// StartWorker starts a worker without waiting for it.
+func (f *Fleet) StartWorker(name string, more ...string) {
+	f.t.Helper()
+	args := []string{"serve", "worker", "--etcd-endpoints", f.Etcd, "--name", name,
+		"--data-listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", filepath.Join(f.Dir, name)}
+	if f.opt.Slots > 0 {
+		args = append(args, "--slots", fmt.Sprint(f.opt.Slots))
+	}
+	f.start(name, append(append(args, f.opt.Worker...), more...))
+	f.Members = append(f.Members, name)
+}
+
+func (f *Fleet) start(name string, args []string) {
+	f.t.Helper()
+	p := Command(f.t, f.Dir, args...)
+	if err := p.Cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	p.reap()
+	f.procs[name] = p
+}
+
+// AwaitReady waits until a role says that it is ready and returns what it says of its addresses.
+func (f *Fleet) AwaitReady(name string) string {
+	f.t.Helper()
+	p := f.procs[name]
+	var told string
+	f.Await(name+" ready", startWithin, func() bool {
+		for _, m := range readyLine.FindAllStringSubmatch(p.Stdout(), -1) {
+			if m[1] == name {
+				told = m[2]
+				return true
+			}
+		}
+		if p.Exited() {
+			f.t.Fatalf("%s ended while it started\n%s%s", name, p.Stdout(), p.Stderr())
+		}
+		return false
+	})
+	return told
+}
+
+// Await polls cond until it holds and fails the test after limit.
+func (f *Fleet) Await(what string, limit time.Duration, cond func() bool) {
+	f.t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%s: not so after %s\n%s", what, limit, f.Logs())
+		}
+		<-tick.C
+	}
+}
+
+// Process is a role by name.
+func (f *Fleet) Process(name string) *Process { return f.procs[name] }
+
+// Kill ends a role with SIGKILL and waits until it is gone.
+func (f *Fleet) Kill(name string) { f.signal(name, syscall.SIGKILL, true) }
+
+// Terminate asks a role to end and waits until it has.
+func (f *Fleet) Terminate(name string) { f.signal(name, syscall.SIGTERM, true) }
+
+// Signal sends a signal without waiting.
+func (f *Fleet) Signal(name string, s syscall.Signal) { f.signal(name, s, false) }
+
+func (f *Fleet) signal(name string, s syscall.Signal, wait bool) {
+	f.t.Helper()
+	p := f.procs[name]
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		f.t.Fatalf("signal %s: %v", name, err)
+	}
+	if !wait {
+		return
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(startWithin):
+		f.t.Fatalf("%s is still there %s after %v\n%s", name, startWithin, s, f.Logs())
+	}
+}
+
+// Args puts the fleet's etcd in front of the words of a command.
+func (f *Fleet) Args(args ...string) []string {
+	return append([]string{"--etcd-endpoints", f.Etcd}, args...)
+}
+
+// Stctl runs a command against the fleet.
+func (f *Fleet) Stctl(args ...string) Result {
+	f.t.Helper()
+	return Run(f.t, f.Dir, 2*time.Minute, f.Args(args...)...)
+}
+
+// Store is a connection to the fleet's etcd, closed with the fleet.
+func (f *Fleet) Store() *kv.Store {
+	f.t.Helper()
+	if f.store == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		defer cancel()
+		s, err := kv.Open(ctx, kv.Config{Endpoints: []string{f.Etcd}})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.store = s
+	}
+	return f.store
+}
+
+// Keys lists the keys below a prefix with their values.
+func (f *Fleet) Keys(prefix string) map[string]string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	entries, _, err := f.Store().List(ctx, prefix, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		out[e.Key] = string(e.Value)
+	}
+	return out
+}
+
+// Logs are the outputs of all roles, for the message of a failed test.
+func (f *Fleet) Logs() string {
+	var b strings.Builder
+	for name, p := range f.procs {
+		fmt.Fprintf(&b, "--- %s\n%s%s", name, p.Stdout(), p.Stderr())
+	}
+	return b.String()
+}
+
+func (f *Fleet) stop() {
+	if f.store != nil {
+		_ = f.store.Close()
+	}
+	for _, p := range f.procs {
+		if !p.Exited() {
+			_ = p.Cmd.Process.Kill()
+			<-p.exited
+		}
+	}
+	for name, p := range f.procs {
+		if out := p.Stderr(); strings.Contains(out, "panic:") || strings.Contains(out, "DATA RACE") || strings.Contains(out, "BUG:") {
+			f.t.Errorf("%s:\n%s", name, out)
+		}
+	}
+	_ = os.RemoveAll(f.Dir)
+}
