@@ -32,7 +32,7 @@ func Binary(t testing.TB) string {
 			return
 		}
 		built.path = filepath.Join(dir, "stctl")
-		args := []string{"build", "-o", built.path}
+		args := []string{"build", "-tags", "failpoint", "-o", built.path}
 		if raceEnabled {
 			args = append(args, "-race")
 		}

@@ -6,5 +6,5 @@
 //	f.Kill("w2")          // SIGKILL
 //	f.Keys("/strait/v1/") // what etcdctl would list
 //
-// The binary is built once per test process, with the race detector when the test has it.
+// The binary is built once per test process, with failpoints, and with the race detector when the test has it.
 package harness
