@@ -1,0 +1,26 @@
+// Package embed runs an etcd server inside this process. It is the only importer of etcd's server.
+//
+//	owner ── Start ──► lock data dir ─► open db + wal ─► campaign at once ─► leader ─► Server
+//	  │                                                                                │  │
+//	  │                 kv.Open(Config{Client: srv.Client()})  in process, no socket ◄─┘  │
+//	  │                 kv.Open(Config{Endpoints: srv.Endpoints()})  over TCP  ◄──────────┘
+//	  └── close mirrors, sessions, stores ── then Server.Close
+//
+// What it settles, once, for everybody:
+//
+//   - A data directory belongs to one process. The lock is taken before etcd opens the directory,
+//     because etcd itself would wait without a word for a locked database.
+//   - A single member on loopback ticks at 10/100 ms and campaigns at once, so that the first put
+//     does not wait for an election timeout. Members of a cluster keep etcd's own ticks.
+//   - Compaction is on and a quota is set: etcd has neither by default.
+//   - WAL segments and the number of raft entries kept in memory are small.
+//   - Each new data directory gets its own cluster id, so that a client notices when a directory
+//     was thrown away (kv.ErrWentBack).
+//   - Silence: nothing is logged unless a logger is given, and then only warnings and errors.
+//
+// It refuses: a data directory in use (ErrLocked), a port in use (ErrPortInUse), several members
+// with random ports, and NoFsync together with more than one member.
+//
+// Close order matters: close mirrors, sessions and stores first. A watch that is still open makes
+// the TCP side of Close wait for up to five seconds; with everything closed it takes milliseconds.
+package embed

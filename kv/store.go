@@ -1,0 +1,322 @@
+package kv
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"strait/kv/internal/zapslog"
+)
+
+// Defaults of Config.
+const (
+	DefaultDialTimeout = 5 * time.Second
+	DefaultCallTimeout = 5 * time.Second
+	pageSize           = 512 // keys a page of List
+)
+
+// Config says which etcd, and how long to wait for it.
+type Config struct {
+	Endpoints []string    // "host:port" or a URL; not used with Client
+	TLS       *tls.Config // nil: plain
+	Username  string
+	Password  string
+	// DialTimeout bounds Open; 0 means DefaultDialTimeout.
+	DialTimeout time.Duration
+	// CallTimeout bounds each call, a shorter deadline of the context counts; 0 means
+	// DefaultCallTimeout.
+	CallTimeout time.Duration
+	// Logger receives the client's warnings and errors; nil is silence.
+	Logger *slog.Logger
+	// Client is adopted instead of dialling, as from embed.Server.Client. Store.Close closes it.
+	Client *clientv3.Client
+}
+
+// Store is the connection to etcd. Safe for concurrent use. One a process.
+type Store struct {
+	cli     *clientv3.Client
+	adopted bool
+	timeout time.Duration
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	cluster uint64
+	rev     int64
+	back    *WentBack // sticky
+}
+
+// Open connects and proves with a read that the store answers. Errors: ErrUnreachable naming the
+// endpoints, ErrRefused (password, rights).
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if c.DialTimeout <= 0 {
+		c.DialTimeout = DefaultDialTimeout
+	}
+	if c.CallTimeout <= 0 {
+		c.CallTimeout = DefaultCallTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
+	defer cancel()
+	s := &Store{cli: c.Client, adopted: c.Client != nil, timeout: c.CallTimeout}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if !s.adopted {
+		if len(c.Endpoints) == 0 {
+			return nil, errors.New("kv: no etcd endpoint given; name at least one as host:port")
+		}
+		var err error
+		if s.cli, err = dial(c); err != nil {
+			return nil, openError(c, err)
+		}
+	}
+	resp, err := s.cli.Get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		_ = s.Close()
+		return nil, openError(c, err)
+	}
+	s.cluster, s.rev = resp.Header.ClusterId, resp.Header.Revision
+	return s, nil
+}
+
+func dial(c Config) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:   c.Endpoints,
+		TLS:         c.TLS,
+		Username:    c.Username,
+		Password:    c.Password,
+		DialTimeout: c.DialTimeout,
+		// etcd refuses pings that come more often than every 5 s. A silent peer is noticed after 13 s.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zapslog.New(c.Logger),
+		DialOptions: []grpc.DialOption{
+			// gRPC's own back-off grows to two minutes: after an outage of one minute a lease would
+			// be lost although etcd is back.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: 3 * time.Second,
+			}),
+		},
+	})
+}
+
+func openError(c Config, err error) error {
+	where := strings.Join(c.Endpoints, ", ")
+	if c.Client != nil {
+		where = "in this process"
+	}
+	if definite(err) {
+		return fmt.Errorf("kv: etcd at %s: %w: %w; check user, password and rights", where, ErrRefused, err)
+	}
+	if c.Client == nil {
+		where += probe(c)
+	}
+	return fmt.Errorf("kv: %w: %s did not answer within %v: %w; start etcd there or name the right endpoints", ErrUnreachable, where, c.DialTimeout, err)
+}
+
+// probe finds the words that gRPC swallows: refused, no such host, or a port that is open and mute.
+func probe(c Config) string {
+	addr := c.Endpoints[0]
+	if u, err := url.Parse(addr); err == nil && u.Host != "" {
+		addr = u.Host
+	}
+	conn, err := net.DialTimeout("tcp", addr, min(time.Second, c.DialTimeout))
+	if err != nil {
+		return fmt.Sprintf(" (%v)", err)
+	}
+	_ = conn.Close()
+	if c.TLS == nil {
+		return " (the port is open; does it want TLS?)"
+	}
+	return " (the port is open; is it the one for clients, and does it speak TLS with this certificate?)"
+}
+
+// Close ends the client. Calls and watches in flight return with an error. Sessions and mirrors
+// are closed before.
+func (s *Store) Close() error {
+	s.cancel()
+	if err := s.cli.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("kv: close: %w", err)
+	}
+	return nil
+}
+
+// ClusterID is etcd's id of the cluster; a store made anew has another.
+func (s *Store) ClusterID() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cluster
+}
+
+// begin opens a call: its context with a deadline and the highest revision known before it, which
+// a linearizable answer cannot be below.
+func (s *Store) begin(ctx context.Context) (context.Context, int64, func(), error) {
+	s.mu.Lock()
+	mark, back := s.rev, s.back
+	s.mu.Unlock()
+	if back != nil {
+		return nil, 0, nil, back
+	}
+	cctx, cancel := context.WithTimeout(ctx, s.timeout)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return cctx, mark, func() { stop(); cancel() }, nil
+}
+
+// because explains a deadline that was ours and not the caller's.
+func (s *Store) because(ctx context.Context, err error) error {
+	switch {
+	case s.ctx.Err() != nil:
+		return fmt.Errorf("store is closed: %w", err)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return fmt.Errorf("etcd did not answer within %v: %w", s.timeout, err)
+	}
+	return err
+}
+
+// observe checks an answer against what is known of the store. mark < 0: the answer says nothing
+// of the revision.
+func (s *Store) observe(h *etcdserverpb.ResponseHeader, mark int64) error {
+	if h == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back != nil {
+		return s.back
+	}
+	switch {
+	case h.ClusterId != 0 && h.ClusterId != s.cluster:
+		s.back = &WentBack{Cluster: h.ClusterId, Known: s.cluster}
+	case mark >= 0 && h.Revision < mark:
+		s.back = &WentBack{Cluster: s.cluster, Known: s.cluster, Rev: h.Revision, KnownRev: mark}
+	default:
+		if mark >= 0 {
+			s.rev = max(s.rev, h.Revision)
+		}
+		return nil
+	}
+	return s.back
+}
+
+// Get reads one key, linearizably. An absent key is no error: its Entry has ModRev 0.
+func (s *Store) Get(ctx context.Context, key string) (Entry, error) {
+	es, _, err := s.Read(ctx, key)
+	if err != nil {
+		return Entry{}, err
+	}
+	return es[0], nil
+}
+
+// Read reads up to MaxOps keys at one revision, which it returns. Absent keys have ModRev 0.
+func (s *Store) Read(ctx context.Context, keys ...string) ([]Entry, int64, error) {
+	if len(keys) == 0 || len(keys) > MaxOps {
+		return nil, 0, &Limit{What: fmt.Sprintf("read of %d keys at once, 1 to %d are allowed", len(keys), MaxOps)}
+	}
+	cctx, mark, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	out := make([]Entry, len(keys))
+	if len(keys) == 1 {
+		resp, err := s.cli.Get(cctx, keys[0])
+		if err != nil {
+			return nil, 0, callError("read", keys[0], s.because(ctx, err), false)
+		}
+		out[0] = Entry{Key: keys[0]}
+		if len(resp.Kvs) == 1 {
+			out[0] = toEntry(resp.Kvs[0])
+		}
+		return out, resp.Header.Revision, s.observe(resp.Header, mark)
+	}
+	ops := make([]clientv3.Op, len(keys))
+	for i, k := range keys {
+		ops[i] = clientv3.OpGet(k)
+	}
+	resp, err := s.cli.Txn(cctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, 0, callError("read", keys[0], s.because(ctx, err), false)
+	}
+	for i, k := range keys {
+		out[i] = Entry{Key: k}
+		if kvs := resp.Responses[i].GetResponseRange().Kvs; len(kvs) == 1 {
+			out[i] = toEntry(kvs[0])
+		}
+	}
+	return out, resp.Header.Revision, s.observe(resp.Header, mark)
+}
+
+// List reads every key that begins with prefix, in key order, as of revision rev; 0 means now. It
+// reads in pages that all show one revision, which it returns. ErrCompacted: rev is no longer kept.
+func (s *Store) List(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
+	for {
+		es, at, err := s.list(ctx, prefix, rev)
+		if rev == 0 && errors.Is(err, ErrCompacted) && ctx.Err() == nil {
+			continue // compacted between two pages: begin again, now is later
+		}
+		return es, at, err
+	}
+}
+
+func (s *Store) list(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
+	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	if prefix == "" {
+		from, end = "\x00", "\x00"
+	}
+	var out []Entry
+	for {
+		resp, err := s.page(ctx, from, end, prefix, rev)
+		if err != nil {
+			return nil, 0, err
+		}
+		if rev == 0 {
+			rev = resp.Header.Revision
+		}
+		for _, x := range resp.Kvs {
+			out = append(out, toEntry(x))
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return out, rev, nil
+		}
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+func (s *Store) page(ctx context.Context, from, end, prefix string, rev int64) (*clientv3.GetResponse, error) {
+	cctx, mark, done, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	resp, err := s.cli.Get(cctx, from, clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(pageSize))
+	if err != nil {
+		return nil, callError("list", prefix, s.because(ctx, err), false)
+	}
+	return resp, s.observe(resp.Header, mark)
+}
+
+// Revision asks the store for its revision now. A quiet watcher calls it to notice a store that
+// went back.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	cctx, mark, done, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	resp, err := s.cli.Get(cctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, callError("read revision", "", s.because(ctx, err), false)
+	}
+	return resp.Header.Revision, s.observe(resp.Header, mark)
+}

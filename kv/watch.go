@@ -1,0 +1,73 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Watch is a stream of changes from a revision on, in order, each once. It belongs to one
+// goroutine. Callers outside kv want kv/mirror, which also knows what to do when it breaks.
+type Watch struct {
+	s      *Store
+	what   string
+	ch     clientv3.WatchChan
+	cancel context.CancelFunc
+	ctx    context.Context
+}
+
+// Watch follows the keys in [from, end) from revision rev on; end "" means the key from alone. All
+// watches of a Store share one stream, because their contexts carry the same metadata.
+func (s *Store) Watch(ctx context.Context, from, end string, rev int64) *Watch {
+	// Without a leader a partitioned member would keep a watch open and silent for ever.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	opts := []clientv3.OpOption{clientv3.WithRev(rev), clientv3.WithProgressNotify()}
+	if end != "" {
+		opts = append(opts, clientv3.WithRange(end))
+	}
+	return &Watch{s: s, what: from, ctx: ctx, cancel: cancel, ch: s.cli.Watch(ctx, from, opts...)}
+}
+
+// Next waits for changes and returns them with the revision up to which nothing is missing. No
+// changes with a revision is the store's word that nothing happened. ErrCompacted: list again.
+// Any other error with a live context: the watch broke, list again after a pause. ErrWentBack: stop.
+func (w *Watch) Next() ([]Change, int64, error) {
+	for {
+		resp, ok := <-w.ch
+		if !ok {
+			if err := w.ctx.Err(); err != nil {
+				return nil, 0, err
+			}
+			return nil, 0, fmt.Errorf("kv: watch %s: ended by the store", w.what)
+		}
+		if err := w.s.observe(resp.Header, -1); err != nil {
+			return nil, 0, err
+		}
+		if resp.CompactRevision != 0 {
+			return nil, 0, fmt.Errorf("kv: watch %s: %w at %d", w.what, ErrCompacted, resp.CompactRevision)
+		}
+		if err := resp.Err(); err != nil {
+			return nil, 0, callError("watch", w.what, err, false)
+		}
+		if resp.IsProgressNotify() {
+			return nil, resp.Header.Revision, nil
+		}
+		if len(resp.Events) == 0 {
+			continue // created
+		}
+		out := make([]Change, len(resp.Events))
+		for i, ev := range resp.Events {
+			out[i] = toChange(ev)
+		}
+		// The header may be ahead of what this watch was given; the last event is not.
+		return out, out[len(out)-1].Entry.ModRev, nil
+	}
+}
+
+// Close ends the watch and waits until nothing of it is left.
+func (w *Watch) Close() {
+	w.cancel()
+	for range w.ch {
+	}
+}
