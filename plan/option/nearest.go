@@ -2,20 +2,27 @@ package option
 
 import "strings"
 
-// Nearest returns the name that is closest to a misspelt one, or "" where none is near. Distance is
-// Damerau's (a swap of neighbours counts once), separators and case do not count.
+// Nearest returns the name that is closest to a misspelt one, or "" where none is near: more than one letter in
+// four is wrong, and it is no part of a longer name either. Distance is Damerau's (a swap of neighbours counts
+// once), separators and case do not count.
 func Nearest(wrong string, names []string) string {
-	best, bestDist := "", 1<<30
 	w := fold(wrong)
+	if w == "" {
+		return ""
+	}
+	best, bestDist := "", 1<<30
+	part := ""
 	for _, n := range names {
 		f := fold(n)
 		if d := distance(w, f); d < bestDist {
 			best, bestDist = n, d
 		}
+		if len(w) >= 4 && (strings.HasPrefix(f, w) || strings.HasSuffix(f, w)) && (part == "" || len(n) < len(part)) {
+			part = n
+		}
 	}
-	limit := len(w)/3 + 1
-	if bestDist > limit {
-		return ""
+	if bestDist > len(w)/4+1 {
+		return part
 	}
 	return best
 }
@@ -29,8 +36,11 @@ func fold(s string) string {
 	}, strings.ToLower(s))
 }
 
+// maxWord bounds the work for hostile input; no option name is that long.
+const maxWord = 64
+
 func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
+	if len(a) > maxWord || len(b) > maxWord {
 		return 1 << 20
 	}
 	prev2, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

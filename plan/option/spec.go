@@ -34,7 +34,7 @@ type Option struct {
 	Min, Max *int64   // TInt, inclusive
 	Split    bool     // TStrings: "a,b" is two strings
 	Sub      *Spec    // TObject, TObjects: declared inside
-	Open     bool     // TObject with Sub: other keys are allowed
+	Open     bool     // TObject, TObjects with Sub: other keys are allowed
 	Hidden   bool     // not in the reference (test switches)
 }
 
@@ -42,7 +42,8 @@ type Option struct {
 type Spec struct {
 	Options []Option
 	Rules   []Rule
-	// Ignored are keys that SeaTunnel accepts and that mean nothing here, with the reason; a warning.
+	// Ignored are keys that SeaTunnel accepts and that mean nothing here, with the reason; a warning. x.* stands
+	// for every key below x; without a reason there is no warning.
 	Ignored map[string]string
 	// Open accepts keys nobody declared (plugins that carry foreign settings).
 	Open bool

@@ -43,7 +43,8 @@ func (v Values) Pairs(name string) []Pair { return get[[]Pair](v, name) }
 // Node returns the node of any option as written, under its name or an alias, or nil.
 func (v Values) Node(name string) *Node {
 	if o := v.declared(name); o != nil {
-		return o.find(v.node)
+		n, _ := o.find(v.node)
+		return n
 	}
 	return v.node.Lookup(name)
 }
@@ -77,10 +78,24 @@ func join(path, name string) string {
 func (v Values) Raw() *Node { return v.node }
 
 // Pair is one entry of a TStringMap.
-type Pair struct{ Key, Value string }
+type Pair struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
 
 func get[T any](v Values, name string) T {
 	v.declared(name)
 	t, _ := v.value[name].(T)
 	return t
+}
+
+// declared returns the option of that name; nil on Values that were never decoded.
+func (v Values) declared(name string) *Option {
+	if v.spec == nil {
+		return nil
+	}
+	if o := v.spec.option(name); o != nil {
+		return o
+	}
+	panic("BUG: option " + name + " is read but not declared")
 }

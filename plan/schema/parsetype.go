@@ -39,7 +39,9 @@ func ParseType(word string) (Type, error) {
 	return t, nil
 }
 
-func mistake(found, remedy string) *fault.Mistake { return &fault.Mistake{Found: found, Remedy: remedy} }
+func mistake(found, remedy string) *fault.Mistake {
+	return &fault.Mistake{Found: found, Remedy: remedy}
+}
 
 func shorten(s string) string {
 	if len(s) > 60 {
