@@ -54,6 +54,9 @@ func (t Tree) Job(job plan.JobID) string { return t.at("jobs", string(job)) }
 // Wish is what anybody wants of a job: running, cancelled, savepoint or stopped.
 func (t Tree) Wish(job plan.JobID) string { return t.at("wishes", string(job)) }
 
+// Wishes is the prefix of all wishes.
+func (t Tree) Wishes() string { return t.at("wishes", "") }
+
 // JobStatus is the leader's word on a job.
 func (t Tree) JobStatus(job plan.JobID) string { return t.at("jobstatus", string(job)) }
 
@@ -71,6 +74,12 @@ func (t Tree) Plan(job plan.JobID) string { return t.at("plans", string(job)) }
 
 // PlanChunk is one chunk of the plan, from 0.
 func (t Tree) PlanChunk(job plan.JobID, n int) string { return t.at("plans", string(job), chunk(n)) }
+
+// PlanChunks is the prefix of the chunks of the plan.
+func (t Tree) PlanChunks(job plan.JobID) string { return t.at("plans", string(job), "") }
+
+// JobTextChunks is the prefix of the chunks of a job text.
+func (t Tree) JobTextChunks(job plan.JobID) string { return t.at("jobtexts", string(job), "") }
 
 // JobTextChunk is one chunk of a job text over 48 KiB, from 0.
 func (t Tree) JobTextChunk(job plan.JobID, n int) string {
@@ -90,6 +99,9 @@ func (t Tree) Placement(job plan.JobID, p plan.PipelineID) string {
 	return t.at("placements", string(job), pipeline(p))
 }
 
+// Placements is the prefix of the placements of a job.
+func (t Tree) Placements(job plan.JobID) string { return t.at("placements", string(job), "") }
+
 // Task is the assignment of one worker and pipeline.
 func (t Tree) Task(worker string, job plan.JobID, p plan.PipelineID) string {
 	return t.at("tasks", worker, string(job), pipeline(p))
@@ -103,6 +115,16 @@ func (t Tree) TaskStatus(worker string, job plan.JobID, p plan.PipelineID) strin
 	return t.at("taskstatus", worker, string(job), pipeline(p))
 }
 
+// TaskStatuses is the prefix of what one worker says of a job.
+func (t Tree) TaskStatuses(worker string, job plan.JobID) string {
+	return t.at("taskstatus", worker, string(job), "")
+}
+
+// TasksOf is the prefix of the assignments of one worker and job.
+func (t Tree) TasksOf(worker string, job plan.JobID) string {
+	return t.at("tasks", worker, string(job), "")
+}
+
 // Ack is the ack of one worker, overwritten per checkpoint.
 func (t Tree) Ack(job plan.JobID, p plan.PipelineID, worker string) string {
 	return t.at("acks", string(job), pipeline(p), worker)
@@ -113,6 +135,12 @@ func (t Tree) Acks(job plan.JobID, p plan.PipelineID) string {
 	return t.at("acks", string(job), pipeline(p), "")
 }
 
+// AcksOf is the prefix of the acks of a job.
+func (t Tree) AcksOf(job plan.JobID) string { return t.at("acks", string(job), "") }
+
+// Checkpoints is the prefix of the completed checkpoints of a job.
+func (t Tree) Checkpoints(job plan.JobID) string { return t.at("checkpoints", string(job), "") }
+
 // Checkpoint is the commit point of a checkpoint, created once.
 func (t Tree) Checkpoint(job plan.JobID, p plan.PipelineID, n plan.CheckpointID) string {
 	return t.at("checkpoints", string(job), pipeline(p), fmt.Sprintf("%012d", n))
@@ -120,6 +148,9 @@ func (t Tree) Checkpoint(job plan.JobID, p plan.PipelineID, n plan.CheckpointID)
 
 // Slot is a grant.
 func (t Tree) Slot(worker string, n int) string { return t.at("slots", worker, fmt.Sprintf("%04d", n)) }
+
+// SlotsOf is the prefix of the grants on one worker.
+func (t Tree) SlotsOf(worker string) string { return t.at("slots", worker, "") }
 
 // Slots is the prefix of all grants.
 func (t Tree) Slots() string { return t.at("slots", "") }
@@ -192,7 +223,7 @@ func (t Tree) Parse(key string) (p Parsed, ok bool) {
 	}
 	parts := strings.Split(rest, "/")
 	if strings.HasSuffix(shape, "c") && len(parts) == len(shape)-1 {
-		parts = append(parts, "-1")
+		shape, p.Number = shape[:len(shape)-1], -1
 	}
 	if len(parts) != len(shape) {
 		return Parsed{}, false
@@ -211,7 +242,7 @@ func (t Tree) Parse(key string) (p Parsed, ok bool) {
 			p.Worker = parts[i]
 		default:
 			n, err := strconv.ParseInt(parts[i], 10, 64)
-			if err != nil || n < 0 && c != 'c' {
+			if err != nil || n < 0 {
 				return Parsed{}, false
 			}
 			if c == 'p' {

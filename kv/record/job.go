@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"strait/plan"
@@ -14,6 +16,16 @@ type Header struct {
 
 // Head is the header this build writes.
 var Head = Header{APIVersion: APIVersion}
+
+// Leader is the value of a key of the election: who leads, and where it answers.
+type Leader struct {
+	Header
+	Name  string    `json:"name"`
+	Ops   string    `json:"ops,omitempty"` // host:port of /metrics, /counters/<job>, …
+	Host  string    `json:"host,omitempty"`
+	PID   int       `json:"pid,omitempty"`
+	Since time.Time `json:"since"`
+}
 
 // Meta is meta/version.
 type Meta struct {
@@ -43,6 +55,23 @@ const (
 	WishSavepoint = "savepoint"
 	WishStopped   = "stopped"
 )
+
+// ParseWish reads the value of a wish key. White space around the word is allowed, as shells leave it.
+func ParseWish(value []byte) (string, error) {
+	word := strings.TrimSpace(string(value[:min(len(value), 64)]))
+	switch word {
+	case WishRunning, WishCancelled, WishSavepoint, WishStopped:
+		return word, nil
+	}
+	return "", fmt.Errorf("wish %q is not known; write one word: %s, %s, %s or %s", word, WishRunning, WishCancelled, WishSavepoint, WishStopped)
+}
+
+// PlanHead is plans/<job>: it names the chunks of the physical plan, which are written before it.
+type PlanHead struct {
+	Header
+	Chunks
+	Spec int64 `json:"spec"` // create revision of the spec it was made from: names this life of the id
+}
 
 // Condition is something a reader of a status should know, with since when.
 type Condition struct {
@@ -77,6 +106,7 @@ type PipelineStatus struct {
 	Phase   state.Pipeline `json:"phase"`
 	Attempt plan.Attempt   `json:"attempt"`
 	Outcome Outcome        `json:"outcome,omitempty"`
+	Message string         `json:"message,omitempty"` // why this attempt, this wait or this end
 }
 
 // Failure is one incident of a pipeline.
@@ -84,8 +114,9 @@ type Failure struct {
 	Pipeline plan.PipelineID `json:"pipeline"`
 	Attempt  plan.Attempt    `json:"attempt"`
 	Worker   string          `json:"worker,omitempty"`
-	Group    string          `json:"group,omitempty"`  // task group
-	Vertex   plan.VertexID   `json:"vertex,omitempty"` // which vertex of it
+	Group    string          `json:"group,omitempty"`    // task group
+	Vertex   plan.VertexID   `json:"vertex,omitempty"`   // which vertex of it
+	Position string          `json:"position,omitempty"` // where in its input, as the vertex says it
 	Message  string          `json:"message"`
 	Fatal    bool            `json:"fatal,omitempty"`
 	Time     time.Time       `json:"time"`

@@ -50,6 +50,10 @@ type Barrier struct {
 type Holder struct {
 	Worker      string `json:"worker"`
 	Incarnation int64  `json:"incarnation"`
+	// Attempt is the newest attempt it was part of: it leaves once it has stopped up to there.
+	Attempt plan.Attempt `json:"attempt"`
+	// Wait is TTL + call limit of that incarnation, seconds: how long it is waited out once its key is gone.
+	Wait int `json:"wait"`
 	// Waiting: it is gone without having stopped, and the wait of design section 8 is not over. A pipeline
 	// without keyed-upsert sinks may run meanwhile, but neither abandons nor ends.
 	Waiting bool `json:"waiting,omitempty"`
@@ -66,7 +70,9 @@ type Word struct {
 	Completed plan.CheckpointID `json:"completed"`
 	Committed plan.CheckpointID `json:"committed"`
 	Restore   plan.CheckpointID `json:"restore"` // what this attempt starts from; 0: the beginning
-	Holders   []Holder          `json:"holders,omitempty"`
+	// Skip are sinks whose commit of the completed checkpoint failed for good: closing does not replay it.
+	Skip    []plan.VertexID `json:"skip,omitempty"`
+	Holders []Holder        `json:"holders,omitempty"`
 	// Abandoned: what older attempts left open has been abandoned by this attempt, or there was nothing.
 	Abandoned bool `json:"abandoned,omitempty"`
 
@@ -97,6 +103,7 @@ type Placement struct {
 type PlacedWorker struct {
 	Incarnation int64  `json:"incarnation"`
 	Data        string `json:"data"` // host:port of its shuffle
+	Wait        int    `json:"wait"` // its TTL + call limit, seconds
 }
 
 // PlacedChain puts a range of subtasks of a chain on a worker.

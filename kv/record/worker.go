@@ -27,6 +27,15 @@ type Worker struct {
 	Started   time.Time         `json:"started"`
 }
 
+// Protocol is the oldest and newest protocol between coordinator and worker that this build speaks.
+var Protocol = [2]int{1, 1}
+
+// CommonProtocol is the newest protocol that both speak; ok is false where there is none.
+func CommonProtocol(a, b [2]int) (version int, ok bool) {
+	n := min(a[1], b[1])
+	return n, n >= max(a[0], b[0])
+}
+
 // WorkerWish is the word in workerwishes/<worker>.
 const (
 	WorkerActive = "active"
