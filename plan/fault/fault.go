@@ -37,7 +37,15 @@ type Mistake struct {
 	Path   string // option path such as source[0] (FakeSource): row.num; empty where there is none
 	Found  string // what is wrong, in words
 	Remedy string // what to write instead; may be empty
+	Err    error  // what it wraps, such as ErrNotInBuild; not part of the text
 }
+
+// ErrNotInBuild is wrapped by errors about something that SeaTunnel has and this build does not: a plugin, a
+// format, an option.
+var ErrNotInBuild = errors.New("not in this build")
+
+// Unwrap gives the cause, if there is one.
+func (m *Mistake) Unwrap() error { return m.Err }
 
 // Error gives one line: file:line: path: what was found; what to do.
 func (m *Mistake) Error() string {

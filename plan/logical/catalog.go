@@ -4,9 +4,14 @@ import (
 	"context"
 
 	"strait/plan/config"
+	"strait/plan/fault"
 	"strait/plan/option"
 	"strait/plan/schema"
 )
+
+// ErrNotInBuild is wrapped by errors about something that SeaTunnel has and this build does not: a plugin, a
+// format, an option. Check shows them as warnings unless it is strict; a run fails with them.
+var ErrNotInBuild = fault.ErrNotInBuild
 
 // Catalog tells what plugins there are and asks them for tables. cmd fills it from the registries, so that
 // planning itself does no I/O.
@@ -39,8 +44,10 @@ type Plugin struct {
 	Sink      func(ctx context.Context, r SinkRequest) (SinkInfo, error)
 }
 
-// SourceRequest asks a source what it produces.
+// SourceRequest asks a source what it produces. With NoIO it may look at nothing but its options: one that
+// cannot tell its tables from them answers without tables.
 type SourceRequest struct {
+	NoIO        bool
 	Options     option.Values
 	Streaming   bool
 	Parallelism int
@@ -48,11 +55,12 @@ type SourceRequest struct {
 
 // SourceInfo is what the planner needs to know of a source.
 type SourceInfo struct {
-	Tables  []*schema.Table
-	Bounded bool
+	Tables    []*schema.Table // none: not known without I/O
+	Bounded   bool            // it ends by itself
+	Changelog bool            // its rows may be other than +I
 }
 
-// TransformRequest asks a transform what comes out for each table that goes in.
+// TransformRequest asks a transform what comes out for each table that goes in: one table each, in that order.
 type TransformRequest struct {
 	Options option.Values
 	Inputs  []string // names of the inputs
