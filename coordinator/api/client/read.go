@@ -1,0 +1,376 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/record"
+	"strait/plan"
+)
+
+// Job is a job in a list. A job whose spec was deleted has none; one that no coordinator has seen has no status.
+type Job struct {
+	ID     plan.JobID        `json:"id"`
+	Spec   *record.Spec      `json:"spec,omitempty"`
+	Status *record.JobStatus `json:"status,omitempty"`
+}
+
+// Name is the name for people: of the status, else of the spec, else the id.
+func (j *Job) Name() string {
+	switch {
+	case j.Status != nil && j.Status.Name != "":
+		return j.Status.Name
+	case j.Spec != nil && j.Spec.Name != "":
+		return j.Spec.Name
+	}
+	return string(j.ID)
+}
+
+// Phase is the phase for people: SUBMITTED while no coordinator has seen the job.
+func (j *Job) Phase() string {
+	if j.Status == nil {
+		return "SUBMITTED"
+	}
+	return string(j.Status.Phase)
+}
+
+// Submitted is when the job was submitted.
+func (j *Job) Submitted() time.Time {
+	if j.Spec != nil {
+		return j.Spec.Submitted
+	}
+	if j.Status != nil {
+		return j.Status.Submitted
+	}
+	return time.Time{}
+}
+
+// List reads all jobs at one revision, the newest first. Texts and variables are left out.
+func (c *Client) List(ctx context.Context) ([]Job, error) {
+	specs, rev, err := c.store.List(ctx, c.tree.Jobs(), 0)
+	if err != nil {
+		return nil, err
+	}
+	stats, _, err := c.store.List(ctx, c.tree.JobStatuses(), rev)
+	if err != nil {
+		return nil, err
+	}
+	jobs := map[plan.JobID]*Job{}
+	at := func(e kv.Entry) *Job {
+		p, ok := c.tree.Parse(e.Key)
+		if !ok {
+			return nil
+		}
+		if jobs[p.Job] == nil {
+			jobs[p.Job] = &Job{ID: p.Job}
+		}
+		return jobs[p.Job]
+	}
+	created := map[plan.JobID]int64{}
+	for _, e := range specs {
+		if j := at(e); j != nil {
+			created[j.ID] = e.CreateRev
+			if s, err := record.Decode[record.Spec](e.Value); err == nil {
+				s.Text, s.Variables = "", nil
+				j.Spec = s
+			}
+		}
+	}
+	for _, e := range stats {
+		if j := at(e); j != nil {
+			if s, err := record.Decode[record.JobStatus](e.Value); err == nil && (created[j.ID] == 0 || created[j.ID] == s.SpecCreated) {
+				j.Status = s
+			}
+		}
+	}
+	out := make([]Job, 0, len(jobs))
+	for _, j := range jobs {
+		out = append(out, *j)
+	}
+	sort.Slice(out, func(i, k int) bool {
+		a, b := out[i].Submitted(), out[k].Submitted()
+		if !a.Equal(b) {
+			return a.After(b)
+		}
+		return out[i].ID < out[k].ID
+	})
+	return out, nil
+}
+
+// Get reads spec and status of a job at one revision.
+func (c *Client) Get(ctx context.Context, id plan.JobID) (*Job, error) {
+	es, _, err := c.store.Read(ctx, c.tree.Job(id), c.tree.JobStatus(id))
+	if err != nil {
+		return nil, err
+	}
+	return c.job(id, es[0], es[1])
+}
+
+func (c *Client) job(id plan.JobID, spec, status kv.Entry) (*Job, error) {
+	if !spec.Exists() && !status.Exists() {
+		return nil, fmt.Errorf("job %s: %w", id, ErrNoJob)
+	}
+	j := &Job{ID: id}
+	if spec.Exists() {
+		s, err := record.Decode[record.Spec](spec.Value)
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", spec.Key, err)
+		}
+		j.Spec = s
+	}
+	if status.Exists() {
+		s, err := record.Decode[record.JobStatus](status.Value)
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", status.Key, err)
+		}
+		// The status of an earlier life of the id says nothing about this one.
+		if !spec.Exists() || s.SpecCreated == spec.CreateRev {
+			j.Status = s
+		}
+	}
+	return j, nil
+}
+
+// Description is all that the keys say about a job, at one revision.
+type Description struct {
+	Job
+	Revision  int64           `json:"revision"`
+	Wish      string          `json:"wish,omitempty"`
+	Pipelines []Pipeline      `json:"pipelines,omitempty"`
+	History   *record.History `json:"history,omitempty"`
+}
+
+// Pipeline is a pipeline in a Description.
+type Pipeline struct {
+	ID          plan.PipelineID                         `json:"id"`
+	Word        *record.Word                            `json:"word,omitempty"`
+	Placement   *record.Placement                       `json:"placement,omitempty"`
+	Tasks       map[string]*record.TaskStatus           `json:"tasks,omitempty"` // by worker; may be of an older attempt
+	Grants      []Grant                                 `json:"grants,omitempty"`
+	Acks        map[string]*record.Ack                  `json:"acks,omitempty"`
+	Checkpoints map[plan.CheckpointID]record.Checkpoint `json:"checkpoints,omitempty"`
+}
+
+// Grant is a slot that a pipeline holds.
+type Grant struct {
+	Worker string       `json:"worker"`
+	Slot   int          `json:"slot"`
+	Grant  record.Grant `json:"grant"`
+}
+
+// Slot is the slot of a worker in which a task group runs, or -1.
+func (p *Pipeline) Slot(worker string, g plan.TaskGroup) int {
+	name := g.String()
+	for _, x := range p.Grants {
+		if x.Worker != worker {
+			continue
+		}
+		for _, n := range x.Grant.Groups {
+			if n == name {
+				return x.Slot
+			}
+		}
+	}
+	return -1
+}
+
+// Describe reads everything of a job at one revision. Keys that cannot be read are left out.
+func (c *Client) Describe(ctx context.Context, id plan.JobID) (*Description, error) {
+	words, rev, err := c.store.List(ctx, c.tree.Pipelines(id), 0)
+	if err != nil {
+		return nil, err
+	}
+	list := func(prefix string) []kv.Entry {
+		if err != nil {
+			return nil
+		}
+		var es []kv.Entry
+		es, _, err = c.store.List(ctx, prefix, rev)
+		return es
+	}
+	one := func(key string) kv.Entry {
+		for _, e := range list(key) {
+			if e.Key == key {
+				return e
+			}
+		}
+		return kv.Entry{Key: key}
+	}
+	spec, status, wish, history := one(c.tree.Job(id)), one(c.tree.JobStatus(id)), one(c.tree.Wish(id)), one(c.tree.History(id))
+	placements, acks, points := list(c.tree.Placements(id)), list(c.tree.AcksOf(id)), list(c.tree.Checkpoints(id))
+	slots := list(c.tree.Slots())
+	if err != nil {
+		return nil, fmt.Errorf("describe job %s: %w", id, err)
+	}
+	job, err := c.job(id, spec, status)
+	if err != nil {
+		return nil, err
+	}
+	d := &Description{Job: *job, Revision: rev, Wish: string(wish.Value)}
+	d.History = decode[record.History](history)
+	b := builder{c: c, pipes: map[plan.PipelineID]*Pipeline{}}
+	workers := map[string]bool{}
+	for _, e := range words {
+		if p, _, ok := b.at(e); ok {
+			if p.Word = decode[record.Word](e); p.Word != nil {
+				for _, h := range p.Word.Holders {
+					workers[h.Worker] = true
+				}
+			}
+		}
+	}
+	for _, e := range placements {
+		if p, _, ok := b.at(e); ok {
+			if p.Placement = decode[record.Placement](e); p.Placement != nil {
+				for w := range p.Placement.Workers {
+					workers[w] = true
+				}
+			}
+		}
+	}
+	for _, e := range acks {
+		if p, k, ok := b.at(e); ok {
+			put(&p.Acks, k.Worker, decode[record.Ack](e))
+		}
+	}
+	for _, e := range points {
+		if p, k, ok := b.at(e); ok {
+			if cp := decode[record.Checkpoint](e); cp != nil {
+				put(&p.Checkpoints, plan.CheckpointID(k.Number), *cp)
+			}
+		}
+	}
+	for _, e := range slots {
+		k, ok := c.tree.Parse(e.Key)
+		if g := decode[record.Grant](e); ok && g != nil && g.Job == id {
+			p := b.pipe(g.Pipeline)
+			p.Grants = append(p.Grants, Grant{k.Worker, int(k.Number), *g})
+		}
+	}
+	for w := range workers {
+		for _, e := range list(c.tree.TaskStatuses(w, id)) {
+			if p, k, ok := b.at(e); ok {
+				put(&p.Tasks, k.Worker, decode[record.TaskStatus](e))
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe job %s: %w", id, err)
+	}
+	d.Pipelines = b.sorted()
+	return d, nil
+}
+
+type builder struct {
+	c     *Client
+	pipes map[plan.PipelineID]*Pipeline
+}
+
+func (b *builder) pipe(id plan.PipelineID) *Pipeline {
+	if b.pipes[id] == nil {
+		b.pipes[id] = &Pipeline{ID: id}
+	}
+	return b.pipes[id]
+}
+
+func (b *builder) at(e kv.Entry) (*Pipeline, keys.Parsed, bool) {
+	k, ok := b.c.tree.Parse(e.Key)
+	if !ok {
+		return nil, k, false
+	}
+	return b.pipe(k.Pipeline), k, true
+}
+
+func (b *builder) sorted() []Pipeline {
+	out := make([]Pipeline, 0, len(b.pipes))
+	for _, p := range b.pipes {
+		sort.Slice(p.Grants, func(i, j int) bool {
+			x, y := p.Grants[i], p.Grants[j]
+			return x.Worker < y.Worker || x.Worker == y.Worker && x.Slot < y.Slot
+		})
+		out = append(out, *p)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+func decode[T any](e kv.Entry) *T {
+	if !e.Exists() {
+		return nil
+	}
+	v, err := record.Decode[T](e.Value)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+// Worker is a live worker.
+type Worker struct {
+	Name        string        `json:"name"`
+	Incarnation int64         `json:"incarnation"`
+	Worker      record.Worker `json:"worker"`
+	Used        int           `json:"used"` // slots granted
+	Wish        string        `json:"wish,omitempty"`
+}
+
+// Workers reads the live workers at one revision, by name.
+func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
+	es, rev, err := c.store.List(ctx, c.tree.Workers(), 0)
+	if err != nil {
+		return nil, err
+	}
+	slots, _, err := c.store.List(ctx, c.tree.Slots(), rev)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]map[int64]int{}
+	for _, e := range slots {
+		k, ok := c.tree.Parse(e.Key)
+		if g := decode[record.Grant](e); ok && g != nil {
+			if used[k.Worker] == nil {
+				used[k.Worker] = map[int64]int{}
+			}
+			used[k.Worker][g.Incarnation]++
+		}
+	}
+	out := make([]Worker, 0, len(es))
+	for _, e := range es {
+		k, ok := c.tree.Parse(e.Key)
+		w := decode[record.Worker](e)
+		if !ok || w == nil {
+			continue
+		}
+		out = append(out, Worker{Name: k.Worker, Incarnation: e.CreateRev, Worker: *w, Used: used[k.Worker][e.CreateRev]})
+	}
+	return out, nil
+}
+
+// Leader is the coordinator that leads now, or ErrNoLeader.
+func (c *Client) Leader(ctx context.Context) (*record.Leader, error) {
+	es, _, err := c.store.List(ctx, c.tree.Leader(), 0)
+	if err != nil {
+		return nil, err
+	}
+	var first *kv.Entry
+	for i := range es { // the oldest candidate leads
+		if first == nil || es[i].CreateRev < first.CreateRev {
+			first = &es[i]
+		}
+	}
+	if first == nil {
+		return nil, fmt.Errorf("%w; start one with `stctl serve coordinator`", ErrNoLeader)
+	}
+	return record.Decode[record.Leader](first.Value)
+}
