@@ -2,5 +2,7 @@
 package all
 
 import (
-	_ "strait/worker/connector/fake" // FakeSource
+	_ "strait/worker/connector/blackhole" // Blackhole
+	_ "strait/worker/connector/console"   // Console
+	_ "strait/worker/connector/fake"      // FakeSource
 )
