@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -77,23 +78,40 @@ func (l *List) Add(pos Position, path, found, remedy string) {
 	l.errs = append(l.errs, &Mistake{Pos: pos, Path: path, Found: found, Remedy: remedy})
 }
 
-// AddError records an error of another kind; a List's error is taken apart. nil is ignored.
-func (l *List) AddError(err error) {
+// AddError records an error of another kind; what Split takes apart is recorded one by one. nil is ignored.
+func (l *List) AddError(err error) { l.errs = append(l.errs, Split(err)...) }
+
+// Split takes a *Many and what errors.Join made apart, down to the single errors. An error that wraps others in
+// a text of its own stays whole.
+func Split(err error) []error {
 	if err == nil {
-		return
+		return nil
 	}
-	var many *Many
-	if errors.As(err, &many) {
-		l.errs = append(l.errs, many.Errs...)
-		return
+	var parts []error
+	if m, ok := err.(interface{ Unwrap() []error }); ok {
+		parts = m.Unwrap()
 	}
-	l.errs = append(l.errs, err)
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Error()
+	}
+	if len(parts) == 0 || slices.Contains(texts, "") || strings.Join(texts, "\n") != err.Error() {
+		return []error{err}
+	}
+	var out []error
+	for _, p := range parts {
+		out = append(out, Split(p)...)
+	}
+	return out
 }
 
 // Warn records something that does not stop the job but that the user should read.
 func (l *List) Warn(pos Position, path, found, remedy string) {
 	l.warn = append(l.warn, &Mistake{Pos: pos, Path: path, Found: found, Remedy: remedy})
 }
+
+// AddWarning is Warn for a mistake that is already there.
+func (l *List) AddWarning(m *Mistake) { l.warn = append(l.warn, m) }
 
 // Warnings returns what Warn recorded, in order.
 func (l *List) Warnings() []*Mistake { return l.warn }
@@ -102,14 +120,17 @@ func (l *List) Warnings() []*Mistake { return l.warn }
 func (l *List) Len() int { return len(l.errs) }
 
 // Err returns nil, or a *Many with every mistake, those with a position first by file and line. The error is
-// fatal: the same text fails the same way again.
+// fatal when one of them is: the same text fails the same way again.
 func (l *List) Err() error {
 	if len(l.errs) == 0 {
 		return nil
 	}
-	errs := append([]error(nil), l.errs...)
+	errs := slices.Clone(l.errs)
 	sort.SliceStable(errs, func(i, j int) bool {
 		a, b := position(errs[i]), position(errs[j])
+		if a.IsZero() || b.IsZero() {
+			return !a.IsZero()
+		}
 		if a.File != b.File {
 			return a.File < b.File
 		}
@@ -123,8 +144,33 @@ func position(err error) Position {
 	if errors.As(err, &m) {
 		return m.Pos
 	}
+	var w *located
+	if errors.As(err, &w) {
+		return w.pos
+	}
 	return Position{}
 }
+
+// At says where in the user's text an error of another kind belongs. It is retryable or fatal as err is; nil
+// stays nil.
+func At(pos Position, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &located{pos: pos, path: path, err: err}
+}
+
+type located struct {
+	pos  Position
+	path string
+	err  error
+}
+
+func (w *located) Error() string {
+	return (&Mistake{Pos: w.pos, Path: w.path, Found: w.err.Error()}).Error()
+}
+
+func (w *located) Unwrap() error { return w.err }
 
 // Many is the error of a List: one line a mistake.
 type Many struct{ Errs []error }
@@ -141,8 +187,8 @@ func (m *Many) Error() string {
 // Unwrap lets errors.Is and errors.As look at every mistake.
 func (m *Many) Unwrap() []error { return m.Errs }
 
-// Fatal says that trying again is of no use.
-func (m *Many) Fatal() bool { return true }
+// Fatal says that trying again is of no use: one of the errors is fatal.
+func (m *Many) Fatal() bool { return slices.ContainsFunc(m.Errs, IsFatal) }
 
 // Fatal says that trying again is of no use.
 func (m *Mistake) Fatal() bool { return true }

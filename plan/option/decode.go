@@ -200,8 +200,15 @@ func (s *Spec) unknownKeys(n *Node, prefix, path string, known map[string]bool, 
 			continue
 		}
 		remedy := "`stctl connector show` lists the options"
+		if s.Lenient {
+			remedy = ""
+		}
 		if near := Nearest(key, s.names()); near != "" {
 			remedy = "did you mean " + strconv.Quote(near) + "?"
+		}
+		if s.Lenient {
+			l.Warn(f.Pos, path, "unknown option "+strconv.Quote(key)+" has no effect", remedy)
+			continue
 		}
 		l.Add(f.Pos, path, "unknown option "+strconv.Quote(key), remedy)
 	}

@@ -47,6 +47,8 @@ type Spec struct {
 	Ignored map[string]string
 	// Open accepts keys nobody declared (plugins that carry foreign settings).
 	Open bool
+	// Lenient makes a key that nobody declared a warning (env).
+	Lenient bool
 }
 
 // Rule is a condition over several options.
