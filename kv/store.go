@@ -260,8 +260,19 @@ func (s *Store) Read(ctx context.Context, keys ...string) ([]Entry, int64, error
 // List reads every key that begins with prefix, in key order, as of revision rev; 0 means now. It
 // reads in pages that all show one revision, which it returns. ErrCompacted: rev is no longer kept.
 func (s *Store) List(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
+	if prefix == "" {
+		return s.Range(ctx, "\x00", "\x00", rev)
+	}
+	return s.Range(ctx, prefix, PrefixEnd(prefix), rev)
+}
+
+// PrefixEnd is the first key behind every key that begins with prefix.
+func PrefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }
+
+// Range is List for the keys in [from, end).
+func (s *Store) Range(ctx context.Context, from, end string, rev int64) ([]Entry, int64, error) {
 	for {
-		es, at, err := s.list(ctx, prefix, rev)
+		es, at, err := s.pages(ctx, from, end, rev)
 		if rev == 0 && errors.Is(err, ErrCompacted) && ctx.Err() == nil {
 			continue // compacted between two pages: begin again, now is later
 		}
@@ -269,14 +280,10 @@ func (s *Store) List(ctx context.Context, prefix string, rev int64) ([]Entry, in
 	}
 }
 
-func (s *Store) list(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
-	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
-	if prefix == "" {
-		from, end = "\x00", "\x00"
-	}
+func (s *Store) pages(ctx context.Context, from, end string, rev int64) ([]Entry, int64, error) {
 	var out []Entry
-	for {
-		resp, err := s.page(ctx, from, end, prefix, rev)
+	for next := from; ; {
+		resp, err := s.page(ctx, next, end, from, rev)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -289,11 +296,11 @@ func (s *Store) list(ctx context.Context, prefix string, rev int64) ([]Entry, in
 		if !resp.More || len(resp.Kvs) == 0 {
 			return out, rev, nil
 		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		next = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 	}
 }
 
-func (s *Store) page(ctx context.Context, from, end, prefix string, rev int64) (*clientv3.GetResponse, error) {
+func (s *Store) page(ctx context.Context, from, end, what string, rev int64) (*clientv3.GetResponse, error) {
 	cctx, mark, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -301,7 +308,7 @@ func (s *Store) page(ctx context.Context, from, end, prefix string, rev int64) (
 	defer done()
 	resp, err := s.cli.Get(cctx, from, clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(pageSize))
 	if err != nil {
-		return nil, callError("list", prefix, s.because(ctx, err), false)
+		return nil, callError("list", what, s.because(ctx, err), false)
 	}
 	return resp, s.observe(resp.Header, mark)
 }

@@ -1,17 +1,12 @@
 package kvtest
 
 import (
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"strait/kv"
 )
-
-func isConflict(err error) bool { return errors.Is(err, kv.ErrConflict) }
 
 // Proxy stands between clients and the server and harms the traffic on request. Safe for
 // concurrent use.
