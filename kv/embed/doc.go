@@ -21,6 +21,7 @@
 // It refuses: a data directory in use (ErrLocked), a port in use (ErrPortInUse), several members
 // with random ports, and NoFsync together with more than one member.
 //
-// Close order matters: close mirrors, sessions and stores first. A watch that is still open makes
-// the TCP side of Close wait for up to five seconds; with everything closed it takes milliseconds.
+// Close order: mirrors, sessions and stores of this process first, so that what they still have to
+// say (resign, revoke) gets through. Clients elsewhere may stay: their calls fail from then on. A
+// member that leads a cluster hands leadership over first, which may take seconds.
 package embed

@@ -191,6 +191,26 @@ func TestPortInUse(t *testing.T) {
 	start(t, embed.Config{DataDir: dir, NoFsync: true})
 }
 
+// Workers on other hosts still watch when a coordinator with an embedded etcd leaves.
+func TestCloseUnderWatch(t *testing.T) {
+	srv := start(t, embed.Config{DataDir: t.TempDir(), ListenClient: "127.0.0.1:0", NoFsync: true})
+	s := open(t, kv.Config{Endpoints: srv.Endpoints()})
+	if err := put(s, "/a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	w := s.Watch(context.Background(), "/a", "", 1)
+	if _, _, err := w.Next(); err != nil {
+		t.Fatal(err)
+	}
+	srv.Close()
+	select {
+	case <-srv.Done():
+	default:
+		t.Fatal("still runs")
+	}
+	w.Close()
+}
+
 func TestUnusableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -177,8 +177,8 @@ func (s *Server) Client() *clientv3.Client { return v3client.New(s.etcd.Server) 
 // Done is closed when the server stopped, also by itself (full disk, damaged file).
 func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close stops the server and gives the directory free. Idempotent. Clients, watches and sessions
-// are closed first by their owners; Close waits seconds for those that are not.
+// Close stops the server and gives the directory free. Idempotent. Mirrors, sessions and stores of
+// this process are closed first by their owners.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		s.etcd.Close()
