@@ -41,7 +41,8 @@ type Spec struct {
 	File        string            `json:"file,omitempty"` // base name of the job file, for messages
 	Text        string            `json:"text,omitempty"` // as submitted
 	TextChunks  *Chunks           `json:"textChunks,omitempty"`
-	Variables   map[string]string `json:"variables,omitempty"`   // -i, and the environment variables the text uses
+	Variables   map[string]string `json:"variables,omitempty"`   // -i
+	Environment map[string]string `json:"environment,omitempty"` // environment variables the text asked for where it was submitted
 	Parallelism int               `json:"parallelism,omitempty"` // overrides env.parallelism
 	Labels      map[string]string `json:"labels,omitempty"`
 	Folder      string            `json:"folder,omitempty"` // relative paths of the job file start here
