@@ -215,7 +215,7 @@ func appendLengths(dst []byte, d arrow.ArrayData) ([]byte, int) {
 // extend makes dst n bytes longer; the new bytes are for the caller to fill.
 func extend(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
-		return dst[: len(dst)+n]
+		return dst[:len(dst)+n]
 	}
 	return append(dst, make([]byte, n)...)
 }

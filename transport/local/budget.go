@@ -1,0 +1,75 @@
+package local
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Budget is the memory that the inboxes of a process reserve from.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// NewBudget makes a budget of that many bytes.
+func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
+
+// Used is what is reserved now. It may exceed the limit by the floors of inboxes: a consumer always gets its floor.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Limit is what may be reserved.
+func (b *Budget) Limit() int64 { return b.limit }
+
+func (b *Budget) force(n int64)    { b.used.Add(n) }
+func (b *Budget) giveBack(n int64) { b.used.Add(-n) }
+
+// try reserves n bytes or nothing.
+func (b *Budget) try(n int64) bool {
+	if b.used.Add(n) <= b.limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// The reservation of an inbox follows the rate at which its consumer takes rows.
+const (
+	meterWindow = 50 * time.Millisecond
+	targetTime  = 20 * time.Millisecond // worth of rows to have lent and queued
+	limitMost   = 16 << 20
+)
+
+// meter measures what a consumer takes.
+type meter struct {
+	since   time.Time
+	bytes   int64
+	starved bool // a port had to wait for room since then
+}
+
+// measure counts bytes taken and, once per window, sizes the reservation: target time times measured rate, at
+// least the floor. It grows only where the lack of it made a producer wait.
+func (in *Inbox) measure(bytes int64) {
+	m := &in.meter
+	m.bytes += bytes
+	now := time.Now()
+	if m.since.IsZero() {
+		m.since = now
+		return
+	}
+	took := now.Sub(m.since)
+	if took < meterWindow {
+		return
+	}
+	want := min(max(int64(float64(m.bytes)*float64(targetTime)/float64(took)), in.floor), limitMost)
+	want = max(want, in.floor)
+	switch {
+	case want > in.limit && m.starved:
+		if in.budget.try(want - in.limit) {
+			in.limit = want
+		}
+	case want < in.limit/2:
+		in.budget.giveBack(in.limit - want)
+		in.limit = want
+	}
+	*m = meter{since: now}
+}

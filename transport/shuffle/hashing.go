@@ -1,0 +1,149 @@
+package shuffle
+
+import (
+	"context"
+
+	"strait/transport/batch"
+)
+
+// When gathered rows of one destination leave: whatever comes first, also Flush and a barrier.
+const (
+	gatherRows  = 1024
+	gatherBytes = 256 << 10
+	gatherMost  = 16 << 20 // over all destinations of one producer; past it everything leaves
+)
+
+// hashing is the scatter step of a hash exchange: rows are hashed per batch, sorted by consumer with a counting
+// sort, and gathered per consumer and table.
+type hashing struct {
+	consumers int
+	hashes    []uint64
+	to        []uint32 // consumer of each row
+	starts    []int32  // per consumer: where its rows begin in rows; one more at the end
+	rows      []int32
+	gathered  [][]*batch.Gatherer // by table, by consumer; made on first use
+	dirty     []bucket            // those with rows, in order of first row
+	held      int64               // bytes in them, as of the last look
+}
+
+// bucket names the rows of one table gathered for one consumer.
+type bucket struct{ table, consumer int }
+
+func newHashing(consumers, tables int) *hashing {
+	return &hashing{consumers: consumers, gathered: make([][]*batch.Gatherer, tables), starts: make([]int32, consumers+1)}
+}
+
+// scatter sends each row to the consumer that its key belongs to. Rows of one key keep their order: they all
+// pass through one bucket. Different tables of one consumer may overtake each other, as they share no key.
+func (o *output) scatter(ctx context.Context, b *batch.Batch) error {
+	h, keys := o.hash, o.e.Keys[b.Schema.Index]
+	if len(keys) == 0 { // no key: each producer keeps to one consumer
+		return o.sendTo(ctx, o.producer%h.consumers, b)
+	}
+	if h.consumers == 1 {
+		return o.sendTo(ctx, 0, b)
+	}
+	h.sort(b, keys)
+	table := b.Schema.Index
+	if h.gathered[table] == nil {
+		h.gathered[table] = make([]*batch.Gatherer, h.consumers)
+	}
+	buckets := h.gathered[table]
+	for c := range h.consumers {
+		rows := h.rows[h.starts[c]:h.starts[c+1]]
+		if len(rows) == 0 {
+			continue
+		}
+		g := buckets[c]
+		if g == nil {
+			g = batch.NewGatherer(b.Schema)
+			buckets[c] = g
+		}
+		if g.Rows() == 0 {
+			h.dirty = append(h.dirty, bucket{table, c})
+		}
+		before := g.Bytes()
+		g.Append(b, rows)
+		bytes := g.Bytes()
+		h.held += bytes - before
+		if g.Rows() >= gatherRows || bytes >= gatherBytes {
+			if err := o.flush(ctx, g, c); err != nil {
+				return err
+			}
+		}
+	}
+	if h.held >= gatherMost {
+		return o.flushAll(ctx)
+	}
+	h.tidy()
+	return nil
+}
+
+// sort computes rows and starts: the rows of consumer c are rows[starts[c]:starts[c+1]], ascending.
+func (h *hashing) sort(b *batch.Batch, keys []int) {
+	h.hashes = batch.Hash(h.hashes[:0], b, keys)
+	if cap(h.to) < b.Rows {
+		h.to, h.rows = make([]uint32, b.Rows), make([]int32, b.Rows)
+	}
+	h.to, h.rows = h.to[:b.Rows], h.rows[:b.Rows]
+	clear(h.starts)
+	n := uint64(h.consumers)
+	starts := h.starts[1:]
+	for i, v := range h.hashes {
+		c := uint32((v >> (64 - 15)) * n >> 15) // batch.GroupOwner(batch.KeyGroup(v), n)
+		h.to[i] = c
+		starts[c]++
+	}
+	sum := int32(0)
+	for c, k := range starts {
+		starts[c] = sum // while filling, the end of c-1 and the next free place of c
+		sum += k
+	}
+	for i, c := range h.to {
+		h.rows[starts[c]] = int32(i)
+		starts[c]++
+	}
+}
+
+// flush sends what is gathered in one bucket.
+func (o *output) flush(ctx context.Context, g *batch.Gatherer, consumer int) error {
+	if g.Rows() == 0 {
+		return nil
+	}
+	o.hash.held -= g.Bytes()
+	t := o.target(consumer)
+	if t.port != nil {
+		return t.port.Send(ctx, g.Take()) // the batch keeps the memory
+	}
+	err := o.sendTo(ctx, consumer, g.Peek()) // encoded before sendTo returns
+	g.Reset()
+	return err
+}
+
+// flushAll sends everything gathered.
+func (o *output) flushAll(ctx context.Context) error {
+	h := o.hash
+	for _, d := range h.dirty {
+		if err := o.flush(ctx, h.gathered[d.table][d.consumer], d.consumer); err != nil {
+			return err
+		}
+	}
+	h.dirty, h.held = h.dirty[:0], 0
+	return nil
+}
+
+// tidy keeps dirty to one entry per bucket that may have rows.
+func (h *hashing) tidy() {
+	if len(h.dirty) < 4*h.consumers+64 {
+		return
+	}
+	keep := h.dirty[:0]
+	seen := map[bucket]bool{}
+	for _, d := range h.dirty {
+		if !seen[d] && h.gathered[d.table][d.consumer].Rows() > 0 {
+			seen[d] = true
+			keep = append(keep, d)
+		}
+	}
+	h.dirty = keep
+}
