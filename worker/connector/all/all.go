@@ -2,6 +2,7 @@
 package all
 
 import (
+	_ "strait/worker/connector/assert"    // Assert
 	_ "strait/worker/connector/blackhole" // Blackhole
 	_ "strait/worker/connector/console"   // Console
 	_ "strait/worker/connector/fake"      // FakeSource

@@ -8,11 +8,17 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
+// IsNull reports whether row i of a is null. Unlike a.IsNull it is right for a column of type null, which has no
+// validity bitmap.
+func IsNull(a arrow.Array, i int) bool {
+	return a.IsNull(i) || a.DataType().ID() == arrow.NULL
+}
+
 // Equal reports whether row i of a and row j of b, which have the same layout, hold the same value. Two nulls
 // are equal, maps are compared without regard to order, floats bit by bit except that NaN equals NaN.
 func Equal(a arrow.Array, i int, b arrow.Array, j int) bool {
-	if a.IsNull(i) || b.IsNull(j) {
-		return a.IsNull(i) && b.IsNull(j)
+	if IsNull(a, i) || IsNull(b, j) {
+		return IsNull(a, i) && IsNull(b, j)
 	}
 	switch a := a.(type) {
 	case *array.String:
@@ -45,8 +51,6 @@ func Equal(a arrow.Array, i int, b arrow.Array, j int) bool {
 		return a.Value(i) == b.(*array.Time64).Value(j)
 	case *array.Timestamp:
 		return a.Value(i) == b.(*array.Timestamp).Value(j)
-	case *array.Null:
-		return true
 	case *array.Map:
 		return equalMaps(a, i, b.(*array.Map), j)
 	case *array.List:

@@ -15,7 +15,7 @@ import (
 
 // AppendText appends the text of row i of a, a column of type t. A null is "null".
 func AppendText(dst []byte, t schema.Type, a arrow.Array, i int) []byte {
-	if a.IsNull(i) {
+	if IsNull(a, i) {
 		return append(dst, "null"...)
 	}
 	switch a := a.(type) {
@@ -59,8 +59,6 @@ func AppendText(dst []byte, t schema.Type, a arrow.Array, i int) []byte {
 		return dst
 	case *array.Binary:
 		return appendBytes(dst, t, a.Value(i))
-	case *array.Null:
-		return append(dst, "null"...)
 	}
 	return appendNested(dst, t, a, i)
 }
