@@ -25,7 +25,7 @@ type Element struct {
 	Barrier checkpoint.Barrier
 }
 
-// Item is an element with the channel (producing subtask) it came from.
+// Item is an element with the channel it came from: the index of the producing subtask, with forward 0.
 type Item struct {
 	Channel int
 	Element
@@ -76,7 +76,8 @@ type Output interface {
 
 // Input is one consuming subtask's end of all channels of an edge. One goroutine uses it.
 type Input interface {
-	// Channels is the number of producing subtasks, those that send here or not.
+	// Channels is the number of channels that end here: one per producing subtask, those that send rows here or
+	// not; with a forward exchange the one of the producer of the same index. Barriers and ends come on each.
 	Channels() int
 	// TryNext takes the next element from a channel that is not held; ok is false when there is none now.
 	// It never prefers one channel for long.
