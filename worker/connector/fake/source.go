@@ -69,6 +69,16 @@ func (s *source) Tables() []*schema.Table {
 
 func (s *source) Bounded() bool { return !s.streaming }
 
+// Changelog says whether a literal row is other than an insert.
+func (s *source) Changelog() bool {
+	for _, t := range s.tables {
+		if t.literal != nil && t.literal.Kinds != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // part is what a split says: which rows of which table, and from what they are made.
 type part struct {
 	Version int    `json:"v"`
