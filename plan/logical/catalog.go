@@ -37,6 +37,8 @@ type Plugin struct {
 	Standing Standing
 	Hint     string
 	Options  *option.Spec
+	// Together: the transform needs all its inputs at once (a join), so they stay in one pipeline. nil: never.
+	Together func(option.Values) bool
 	// Each of these checks the options against each other and against the tables; mistakes come back as
 	// fault errors. Only Source may do I/O.
 	Source    func(ctx context.Context, r SourceRequest) (SourceInfo, error)

@@ -21,7 +21,11 @@ func Nearest(wrong string, names []string) string {
 			part = n
 		}
 	}
-	if bestDist > len(w)/4+1 {
+	limit := 1
+	if len(w) > 5 {
+		limit = len(w)/4 + 1
+	}
+	if bestDist > limit {
 		return part
 	}
 	return best

@@ -23,6 +23,9 @@ type Path struct {
 	Table    string `json:"table,omitempty"`
 }
 
+// DefaultPath names a table to which nobody gave a name: SeaTunnel's default.default.default.
+var DefaultPath = Path{Database: "default", Schema: "default", Table: "default"}
+
 // ParsePath reads db.schema.table, db.table or table.
 func ParsePath(s string) Path {
 	parts := strings.Split(s, ".")
