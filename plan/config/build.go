@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"strait/plan/fault"
@@ -44,11 +45,12 @@ func (b *builder) job() *Job {
 	job.Sources = b.section(Source, root)
 	job.Transforms = b.section(Transform, root)
 	job.Sinks = b.section(Sink, root)
+	complete := b.list.Len() == 0
 	for _, s := range []struct {
 		name   Section
 		blocks []*Block
 	}{{Source, job.Sources}, {Sink, job.Sinks}} {
-		if len(s.blocks) == 0 && b.list.Len() == 0 {
+		if len(s.blocks) == 0 && complete {
 			b.list.Add(fault.Position{File: b.file}, "", fmt.Sprintf("no %s", s.name), fmt.Sprintf("write %s { Name { … } }", s.name))
 		}
 	}
@@ -77,6 +79,7 @@ func (b *builder) section(s Section, root *option.Node) []*Block {
 	lists := append(append([]*option.Node(nil), f.replaced...), f.value)
 	var blocks []*Block
 	var before fault.Position
+	ordinal := 0
 	for _, n := range lists {
 		entries := b.entries(s, n)
 		if len(blocks) > 0 && len(entries) > 0 {
@@ -87,9 +90,10 @@ func (b *builder) section(s Section, root *option.Node) []*Block {
 			before = n.Pos
 		}
 		for _, e := range entries {
-			if bl := b.block(s, len(blocks), e); bl != nil {
+			if bl := b.block(s, ordinal, e); bl != nil {
 				blocks = append(blocks, bl)
 			}
+			ordinal++
 		}
 	}
 	return blocks
@@ -147,21 +151,22 @@ func (b *builder) wire(bl *Block) {
 // either reads one option that has two names; both may be given when they say the same.
 func (b *builder) either(bl *Block, name, old string, many bool) []string {
 	n, o := bl.Options.Child(name), bl.Options.Child(old)
-	v, w := b.names(bl, name, n, many), b.names(bl, old, o, many)
+	v, okV := b.names(bl, name, n, many)
+	w, okW := b.names(bl, old, o, many)
 	if n == nil {
 		return w
 	}
-	if o != nil && strings.Join(v, "\x00") != strings.Join(w, "\x00") && b.list.Len() == 0 {
+	if o != nil && okV && okW && !slices.Equal(v, w) {
 		b.list.Add(o.Pos, bl.Path(), fmt.Sprintf("%s = %q and %s = %q differ", name, strings.Join(v, ", "), old, strings.Join(w, ", ")),
 			"keep "+name+" only")
 	}
 	return v
 }
 
-// names reads a name or a list of names; blanks around them do not count.
-func (b *builder) names(bl *Block, key string, n *option.Node, many bool) []string {
+// names reads a name or a list of names; blanks around them do not count. ok is false after a mistake.
+func (b *builder) names(bl *Block, key string, n *option.Node, many bool) (out []string, ok bool) {
 	if n == nil || n.Kind == option.Null {
-		return nil
+		return nil, true
 	}
 	items, remedy := []*option.Node{n}, `write a name in quotes`
 	if many {
@@ -170,7 +175,6 @@ func (b *builder) names(bl *Block, key string, n *option.Node, many bool) []stri
 			items = n.List
 		}
 	}
-	var out []string
 	for _, it := range items {
 		switch it.Kind {
 		case option.String, option.Number, option.Bool:
@@ -179,8 +183,8 @@ func (b *builder) names(bl *Block, key string, n *option.Node, many bool) []stri
 			}
 		default:
 			b.list.Add(it.Pos, bl.Path()+": "+key, "found "+withArticle(it.Kind), remedy)
-			return nil
+			return nil, false
 		}
 	}
-	return out
+	return out, true
 }

@@ -21,6 +21,7 @@ type lexer struct {
 	file  string
 	line  int // of off, from 1
 	col   int // of off in characters, from 1
+	text  int // offset of the first character of the line that is no blank
 	fixed *fault.Position
 	list  *fault.List
 	// broken says that a quote was left open: brackets further on cannot be trusted.
@@ -28,7 +29,33 @@ type lexer struct {
 }
 
 func newLexer(src, file string, list *fault.List) *lexer {
-	return &lexer{src: src, file: file, line: 1, col: 1, list: list}
+	x := &lexer{src: src, file: file, line: 1, col: 1, list: list}
+	x.beginLine()
+	return x
+}
+
+// beginLine notes the indentation of the line that begins at off.
+func (x *lexer) beginLine() {
+	x.text = x.off
+	for x.text < len(x.src) && (x.src[x.text] == ' ' || x.src[x.text] == '\t') {
+		x.text++
+	}
+}
+
+// indent is the number of blanks before the line's first character.
+func (x *lexer) indent() int {
+	start := x.text
+	for start > 0 && (x.src[start-1] == ' ' || x.src[start-1] == '\t') {
+		start--
+	}
+	return x.text - start
+}
+
+// fault reports a mistake; beyond the limit the reader stops anyway.
+func (x *lexer) fault(at fault.Position, found, remedy string) {
+	if x.list.Len() < maxFaults {
+		x.list.Add(at, "", found, remedy)
+	}
 }
 
 // pos is the place of the next character. Text that came in by a variable has the variable's place.
@@ -53,16 +80,18 @@ func (x *lexer) has(prefix string) bool { return strings.HasPrefix(x.src[x.off:]
 
 // advance steps over n bytes and returns them.
 func (x *lexer) advance(n int) string {
-	s := x.src[x.off : x.off+n]
+	start, s := x.off, x.src[x.off:x.off+n]
 	for i := 0; i < n; i++ {
 		if s[i] == '\n' {
 			x.line++
 			x.col = 1
+			x.off = start + i + 1
+			x.beginLine()
 		} else if utf8.RuneStart(s[i]) {
 			x.col++
 		}
 	}
-	x.off += n
+	x.off = start + n
 	return s
 }
 
@@ -136,7 +165,7 @@ func (x *lexer) quoted() string {
 			x.advance(n)
 			b.WriteString(x.src[plain:x.off])
 			x.broken = true
-			x.list.Add(at, "", `the quote opened here is not closed on its line`,
+			x.fault(at, `the quote opened here is not closed on its line`,
 				`write the closing " (text over several lines stands between """ and """)`)
 			return b.String()
 		}
@@ -157,7 +186,7 @@ func (x *lexer) triple(at fault.Position) string {
 	if n < 0 {
 		x.advance(len(x.src) - x.off)
 		x.broken = true
-		x.list.Add(at, "", `the """ opened here is never closed`, `write """ behind the text`)
+		x.fault(at, `the """ opened here is never closed`, `write """ behind the text`)
 		return ""
 	}
 	for x.off+n+3 < len(x.src) && x.src[x.off+n+3] == '"' {
@@ -196,7 +225,7 @@ func (x *lexer) escape(b *strings.Builder) {
 	case 'u':
 		x.unicode(b, at)
 	default:
-		x.list.Add(at, "", `\`+string(c)+` is no escape sequence`,
+		x.fault(at, `\`+string(c)+` is no escape sequence`,
 			`write \\ for a backslash (in a path or a regular expression), or put the text between """ and """`)
 	}
 }
@@ -213,7 +242,7 @@ func (x *lexer) unicode(b *strings.Builder, at fault.Position) {
 		}
 	}
 	if !ok || c >= 0xd800 && c < 0xe000 {
-		x.list.Add(at, "", `\u is not followed by the four hexadecimal digits of a character`,
+		x.fault(at, `\u is not followed by the four hexadecimal digits of a character`,
 			`write for example \u0001, or \\u for a backslash and a u`)
 		return
 	}
@@ -266,7 +295,7 @@ func (x *lexer) word(value, colons bool) string {
 		case c == '+' && number && n > 0 && (src[n-1] == 'e' || src[n-1] == 'E') && digit(src[n+1:]):
 		case c < 0x80 && strings.ContainsRune(reserved, c) || c < ' ' || c == 0x7f:
 			return x.advance(n)
-		case value && n > 0 && (c == '(' || c == '<'):
+		case value && (c == '(' || c == '<') && n > 0 && src[n-1] >= '0' && src[n-1] != '<':
 			if end := typeEnd(src[n:]); end > 0 {
 				w = end
 			}
@@ -318,7 +347,7 @@ func (x *lexer) variable() string {
 	if end < 0 {
 		x.toLineEnd()
 		x.broken = true
-		x.list.Add(at, "", "the ${ opened here is not closed on its line", "write ${name} or ${name:default}")
+		x.fault(at, "the ${ opened here is not closed on its line", "write ${name} or ${name:default}")
 		return ""
 	}
 	return x.advance(end)[2 : end-1]

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,14 +37,16 @@ func FixedEnv(set map[string]string) func(string) (string, bool) {
 func Parse(src []byte, o Options) (*Job, []*fault.Mistake, error) {
 	var list fault.List
 	job := parse(src, o, &list)
+	warnings := list.Warnings()
+	slices.SortStableFunc(warnings, func(a, b *fault.Mistake) int { return a.Pos.Line - b.Pos.Line })
 	if err := list.Err(); err != nil {
-		return nil, list.Warnings(), err
+		return nil, warnings, err
 	}
-	return job, list.Warnings(), nil
+	return job, warnings, nil
 }
 
 func parse(src []byte, o Options, list *fault.List) *Job {
-	for name := range o.Vars {
+	for _, name := range slices.Sorted(maps.Keys(o.Vars)) {
 		if tablePlaceholders[name] {
 			list.Add(fault.Position{}, "", "-i "+name+": ${"+name+"} is filled in for each table and takes no value", "use another name in the file")
 		}

@@ -16,18 +16,20 @@ const (
 
 // reader walks once through the lexer's text. It writes the sanitised text and fills the side table.
 type reader struct {
-	lx    *lexer
-	list  *fault.List
-	shape *shape
-	vars  *variables
-	json  bool // a JSON file: source, transform and sink are lists already, deeper ones are plain objects
-	out   []byte
-	open  []opener
-	depth int
-	path  []crumb
-	hint  string // which bracket looks unclosed by its indentation
-	quit  bool   // a limit was met or too much is wrong: stop reading
-	ended bool   // the end of the text inside a bracket was reported
+	lx       *lexer
+	list     *fault.List
+	shape    *shape
+	vars     *variables
+	json     bool // a JSON file: source, transform and sink are lists already, deeper ones are plain objects
+	out      []byte
+	open     []opener
+	depth    int
+	path     []crumb
+	hint     string // which bracket looks unclosed by its indentation
+	quit     bool   // a limit was met or too much is wrong: stop reading
+	indentOf int    // the line that indent is of
+	indent   int
+	ended    bool // the end of the text inside a bracket was reported
 }
 
 // opener is a bracket that waits for its end.
@@ -103,12 +105,27 @@ func (r *reader) root() *scope {
 	return sc
 }
 
+// goesOn says that no limit is met.
+func (r *reader) goesOn() bool {
+	r.quit = r.quit || r.list.Len() >= maxFaults
+	return !r.quit
+}
+
+// count bounds the number of values.
+func (r *reader) count(at fault.Position) {
+	if len(r.shape.leaves)+len(r.shape.scopes)+len(r.shape.lists) > maxValues && !r.quit {
+		r.fault(at, fmt.Sprintf("more than %d values", maxValues), "")
+		r.quit = true
+	}
+}
+
 // push steps over the opening bracket.
 func (r *reader) push() {
 	x := r.lx
-	start := strings.LastIndexByte(x.src[:x.off], '\n') + 1
-	indent := len(x.src[start:x.off]) - len(strings.TrimLeft(x.src[start:x.off], " \t"))
-	r.open = append(r.open, opener{x.peek(), x.pos(), indent})
+	if r.indentOf != x.line {
+		r.indentOf, r.indent = x.line, x.indent()
+	}
+	r.open = append(r.open, opener{x.peek(), x.pos(), r.indent})
 	if len(r.open) > maxDepth {
 		r.tooDeep(x.pos())
 	}
@@ -133,8 +150,7 @@ func (r *reader) closing() bool {
 	}
 	top := r.open[n-1]
 	if (top.ch == '{') == (c == '}') {
-		start := strings.LastIndexByte(x.src[:x.off], '\n') + 1
-		if lead := x.src[start:x.off]; strings.TrimLeft(lead, " \t") == "" && len(lead) != top.indent && r.hint == "" {
+		if x.off == x.text && r.hint == "" && x.indent() != top.indent {
 			r.hint = fmt.Sprintf("by the indentation it is the %c of line %d, which the %c of line %d closes", top.ch, top.pos.Line, c, x.line)
 		}
 		x.advance(1)
@@ -145,7 +161,12 @@ func (r *reader) closing() bool {
 	if top.ch == '[' {
 		want = "]"
 	}
-	r.bracketFault(x.pos(), fmt.Sprintf("found %c where the %c opened on line %d needs %s", c, top.ch, top.pos.Line, want), "")
+	r.bracketFault(x.pos(), fmt.Sprintf("found %q where the %c opened on line %d needs %s", string(c), top.ch, top.pos.Line, want), "")
+	if top.pos.Line == x.line { // on one line it is a slip: the bracket was meant to close this one
+		x.advance(1)
+		r.open = r.open[:n-1]
+		return true
+	}
 	for _, o := range r.open[:n-1] {
 		if (o.ch == '{') == (c == '}') { // it closes one further out: the inner one ends here unclosed
 			r.open = r.open[:n-1]
@@ -191,7 +212,7 @@ func (r *reader) fields(sc *scope, closer byte) {
 // entries reads key after key and has each one's value read by take, up to the closer of the object.
 func (r *reader) entries(closer byte, take func(name []string, at fault.Position)) {
 	comma := true // none may come first
-	for !r.quit {
+	for r.goesOn() {
 		r.lx.blank()
 		switch c := r.lx.peek(); {
 		case r.lx.atEnd():
@@ -282,7 +303,7 @@ func (r *reader) found() string {
 		case c < ' ' || c == 0x7f:
 			return fmt.Sprintf("the control character 0x%02x", c)
 		}
-		return string(c)
+		return fmt.Sprintf("%q", string(c))
 	}
 	return ""
 }
@@ -303,7 +324,10 @@ func (r *reader) key(at fault.Position) []string {
 			r.fault(at, "a key is empty", `write the key's name, or "" in quotes`)
 			return false
 		}
-		names = append(names, name)
+		if names = append(names, name); len(names) > maxDepth {
+			r.tooDeep(at)
+			return false
+		}
 		cur.Reset()
 		quoted = false
 		return true
@@ -322,9 +346,13 @@ func (r *reader) key(at fault.Position) []string {
 			}
 			return names
 		case c == '"':
+			before := r.list.Len()
 			cur.WriteString(blank)
 			cur.WriteString(x.quoted())
 			quoted = true
+			if r.list.Len() > before && x.broken {
+				return nil
+			}
 		default:
 			word := x.word(false, false)
 			if word == "" {
@@ -370,11 +398,15 @@ func (r *reader) leave() {
 
 // separator steps to =, :, += or { behind a key, which may stand on a later line.
 func (r *reader) separator(at fault.Position, names []string) bool {
+	before := *r.lx
 	r.lx.blank()
 	if c := r.lx.peek(); c == '=' || c == ':' || c == '{' || r.lx.has("+=") {
 		return true
 	}
-	name := shorten(strings.Join(names, "->"))
+	*r.lx = before
+	// only the first word: behind it may stand a value whose = was forgotten
+	name, _, _ := strings.Cut(strings.Join(names, "->"), " ")
+	name = shorten(name)
 	r.fault(at, fmt.Sprintf("the key %q has no value", name), fmt.Sprintf("write %s = value or %s { … }", name, name))
 	return false
 }

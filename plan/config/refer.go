@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"strait/plan/fault"
 	"strait/plan/option"
 )
 
-// maxCopied bounds the nodes that references to other keys may multiply.
+// maxCopied bounds the nodes that references to other keys, and joining, may add.
 const maxCopied = 1_000_000
 
 // leaf gives a scalar, or puts one together from text and ${…}; nil where only absent optional ones were.
@@ -53,7 +54,7 @@ func (z *resolver) text(l *leaf) *option.Node {
 			continue
 		}
 		if s, from := z.vars.lookup(p.ref); from == commandLine {
-			if !z.vars.spend(len(s), p.ref.pos) {
+			if s = unwrap(s); !z.vars.spend(len(s), p.ref.pos) {
 				return out
 			}
 			b.WriteString(s)
@@ -82,25 +83,19 @@ func (z *resolver) text(l *leaf) *option.Node {
 // default. Without any of them an optional one is absent and another stays as text.
 func (z *resolver) reference(r *reference) (*option.Node, int) {
 	asText := &option.Node{Kind: option.String, Text: r.raw, Pos: r.pos}
-	if r.name == "" {
-		z.list.Add(r.pos, "", "${…} holds no name", "write ${name} or ${name:default}; put the text in quotes if it belongs to the value")
-		return asText, 1
-	}
 	s, from := z.vars.lookup(r)
 	switch from {
 	case commandLine:
-		n := z.fragment(s, r.pos)
-		return n, 1
+		if f := z.shape.scopes[0].fields[r.name]; f != nil {
+			f.used = true
+		}
+		return z.fragment(s, r.pos), 1
 	case stays:
 		return asText, 1
 	}
 	n, w, got := z.key(r)
 	if got == found {
-		if z.copied += w; z.copied > maxCopied {
-			if z.copied -= w; z.copied <= maxCopied {
-				z.copied = maxCopied + 1
-				z.list.Add(r.pos, "", fmt.Sprintf("the ${…} of the file multiply to more than %d values", maxCopied), "")
-			}
+		if !z.copies(w, r.pos) {
 			return asText, 1
 		}
 		return n, w
@@ -204,6 +199,9 @@ func (z *resolver) within(sc *scope, f *field, rest string) (*option.Node, int, 
 			continue
 		}
 		if f.state == busy {
+			if v := f.value.Lookup(rest); v != nil { // what the occurrences before this one give
+				return v, f.weight, found
+			}
 			return nil, 0, circle
 		}
 		if v := z.field(sc, f).Lookup(rest); v != nil {
@@ -240,7 +238,7 @@ func (z *resolver) fragment(s string, at fault.Position) *option.Node {
 
 // nestedFragment reads a list or object; nil where the text is none. A ${…} in it makes it text.
 func (z *resolver) nestedFragment(s string, at fault.Position) *option.Node {
-	if strings.Contains(s, "${") || len(s) > maxText || !z.vars.spend(len(s), at) {
+	if strings.Contains(s, "${") || !utf8.ValidString(s) || len(s) > maxText || !z.vars.spend(len(s), at) {
 		return nil
 	}
 	var list fault.List

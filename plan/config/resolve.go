@@ -101,21 +101,27 @@ func (z *resolver) field(sc *scope, f *field) *option.Node {
 		return f.value
 	}
 	f.state = busy
+	own := false // the list of f.value was made here and has room to grow
 	for _, occ := range f.occs {
 		n, weight := z.occurrence(sc, occ)
 		switch {
 		case n == nil:
 			continue
+		case occ.append && own:
+			n = &option.Node{Kind: option.List, List: append(f.value.List, n.List...), Pos: f.value.Pos}
+			weight += f.weight
 		case occ.append && f.value != nil:
 			n = z.join(f.value, n, occ.pos)
+			own = n.Kind == option.List
 			weight += f.weight
 		default:
+			own = false
 			if f.value != nil && f.value.Kind == option.List {
 				f.replaced = append(f.replaced, f.value)
 			}
 			if f.value != nil && f.value.Kind == option.Object && n.Kind == option.Object {
 				weight += f.weight
-				n = merge(f.value, n)
+				n = z.join(f.value, n, occ.pos)
 			}
 		}
 		f.value, f.weight = n, weight
@@ -144,6 +150,9 @@ func (z *resolver) occurrence(sc *scope, occ *occurrence) (*option.Node, int) {
 
 // join puts two values that stand on one line together.
 func (z *resolver) join(a, b *option.Node, at fault.Position) *option.Node {
+	if !z.copies(len(a.List)+len(b.List)+len(a.Fields)+len(b.Fields), at) {
+		return a
+	}
 	switch {
 	case a.Kind == option.List && b.Kind == option.List:
 		return &option.Node{Kind: option.List, List: append(a.List[:len(a.List):len(a.List)], b.List...), Pos: a.Pos}
@@ -152,6 +161,18 @@ func (z *resolver) join(a, b *option.Node, at fault.Position) *option.Node {
 	}
 	z.list.Add(at, "", fmt.Sprintf("%s and %s cannot be joined", withArticle(a.Kind), withArticle(b.Kind)), "join lists with lists, objects with objects and text with text")
 	return a
+}
+
+// copies takes n nodes off the budget for those that references and joining multiply.
+func (z *resolver) copies(n int, at fault.Position) bool {
+	if z.copied > maxCopied {
+		return false
+	}
+	if z.copied += n; z.copied > maxCopied {
+		z.list.Add(at, "", fmt.Sprintf("joining and ${…} multiply the values of the file to more than %d", maxCopied), "")
+		return false
+	}
+	return true
 }
 
 func withArticle(k option.Kind) string {

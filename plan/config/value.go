@@ -20,6 +20,14 @@ type slot struct {
 	container bool        // an object or list was read
 	object    bool        // the first part was an object, which may be shared
 	pieces    []piece
+	from      fault.Position // of the first piece
+}
+
+func (s *slot) add(p piece, at fault.Position) {
+	if len(s.pieces) == 0 {
+		s.from = at
+	}
+	s.pieces = append(s.pieces, p)
 }
 
 // begin opens the cell of an element that needs one.
@@ -67,11 +75,12 @@ func (r *reader) value(s *slot) {
 			return
 		case c == '"':
 			at := x.pos()
-			s.pieces = append(s.pieces, piece{blank: blank, text: r.vars.expand(x.quoted(), at), quoted: true})
+			s.add(piece{blank: blank, text: r.vars.expand(x.quoted(), at), quoted: true}, at)
 		case x.has("${"):
 			at := x.pos()
-			s.pieces = append(s.pieces, piece{blank: blank, ref: newReference(x.variable(), at)})
+			s.add(piece{blank: blank, ref: r.reference(x.variable(), at)}, at)
 		default:
+			at := x.pos()
 			word := x.word(true, len(s.pieces) == 0)
 			if word == "" {
 				r.notInValue(s, late)
@@ -81,9 +90,18 @@ func (r *reader) value(s *slot) {
 			if x.has("//") {
 				r.list.Warn(x.pos(), r.where(), "the text behind // is taken as a comment", "put the value in quotes if the // belongs to it")
 			}
-			s.pieces = append(s.pieces, piece{blank: blank, text: word})
+			s.add(piece{blank: blank, text: word}, at)
 		}
 	}
+}
+
+// reference takes a ${…} outside quotes apart.
+func (r *reader) reference(inside string, at fault.Position) *reference {
+	ref := newReference(inside, at)
+	if ref.name == "" && !r.lx.broken {
+		r.fault(at, "${…} holds no name", "write ${name} or ${name:default}; put the text in quotes if it belongs to the value")
+	}
+	return ref
 }
 
 // notInValue reports a character that needs quotes.
@@ -105,7 +123,7 @@ func (r *reader) notInValue(s *slot, late bool) {
 func (r *reader) beforeContainer(s *slot) bool {
 	for _, p := range s.pieces {
 		if p.ref == nil {
-			r.fault(r.lx.pos(), fmt.Sprintf("found %c behind text on the same line", r.lx.peek()), "put a comma or a new line between them, or the value in quotes")
+			r.fault(r.lx.pos(), "found "+r.found()+" behind text on the same line", "put a comma or a new line between them, or the value in quotes")
 			return false
 		}
 	}
@@ -130,16 +148,14 @@ func (r *reader) leafPart(s *slot, l leaf) {
 }
 
 func (r *reader) leaf(l leaf) string {
-	if len(r.shape.leaves)+len(r.shape.scopes)+len(r.shape.lists) > maxValues && !r.quit {
-		r.fault(l.pos, fmt.Sprintf("more than %d values", maxValues), "")
-		r.quit = true
-	}
+	r.count(l.pos)
 	return r.shape.newLeaf(l)
 }
 
 // containerPart reads an object or list that is next, as a part of the value.
 func (r *reader) containerPart(s *slot, c byte) {
 	at := r.lx.pos()
+	r.count(at)
 	switch {
 	case c == '{' && r.section(s):
 		p := part{key: r.shape.newKey(), pos: at}
@@ -208,7 +224,7 @@ func (r *reader) elements(at fault.Position) {
 	r.emit(`"`, r.shape.newList(listMark{pos: at}), "\",\n")
 	r.push()
 	comma := true // none may come first
-	for !r.quit {
+	for r.goesOn() {
 		r.lx.blank()
 		switch c := r.lx.peek(); {
 		case r.lx.atEnd():
@@ -267,10 +283,10 @@ func (r *reader) duplicate(s *slot) {
 func (r *reader) scalar(s *slot) leaf {
 	for _, p := range s.pieces {
 		if p.ref != nil {
-			return leaf{pieces: append([]piece(nil), s.pieces...), pos: s.at}
+			return leaf{pieces: append([]piece(nil), s.pieces...), pos: s.from}
 		}
 	}
-	return leaf{node: scalarNode(s.pieces, s.at), pos: s.at}
+	return leaf{node: scalarNode(s.pieces, s.from), pos: s.from}
 }
 
 // scalarNode joins pieces without ${…} to a value; white space between them is kept.

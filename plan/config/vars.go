@@ -158,7 +158,7 @@ func (v *variables) value(r *reference, depth int) (string, bool) {
 	s, from := v.lookup(r)
 	switch from {
 	case commandLine:
-		return s, true
+		return unwrap(s), true
 	case stays:
 		return "", false
 	}
@@ -173,6 +173,14 @@ func (v *variables) value(r *reference, depth int) (string, bool) {
 	}
 	v.missing(r)
 	return "", false
+}
+
+// unwrap takes the quotes off a value given as -i name="text", as SeaTunnel does.
+func unwrap(s string) string {
+	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' {
+		return s[1 : n-1]
+	}
+	return s
 }
 
 // newReference takes the inside of ${…} apart. A name with blanks, quotes or braces in it is none; such text stays.
