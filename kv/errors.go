@@ -113,6 +113,9 @@ func callError(what, key string, err error, write bool) error {
 	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrGRPCCompacted) {
 		return fmt.Errorf("kv: %s: %w", name, ErrCompacted)
 	}
+	if errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrGRPCNoSpace) {
+		return fmt.Errorf("kv: %s: %w: %w; etcd's database reached its quota: compact and defragment it (etcdctl compact, defrag, alarm disarm) or raise the quota", name, ErrRefused, err)
+	}
 	if definite(err) {
 		return fmt.Errorf("kv: %s: %w: %w", name, ErrRefused, err)
 	}

@@ -412,6 +412,70 @@ func wantWentBack(t *testing.T, s *kv.Store, what string) {
 	}
 }
 
+func TestStatus(t *testing.T) {
+	e := kvtest.New(t)
+	for name, s := range map[string]*kv.Store{"in-process": e.Store, "tcp": e.Open(t)} {
+		st, err := s.Status(kvtest.Context(t))
+		if err != nil || st.Size <= 0 || st.Used <= 0 || st.Used > st.Size || st.Quota != embed.DefaultQuota || !strings.HasPrefix(st.Version, "3.") {
+			t.Fatalf("%s: %+v, %v", name, st, err)
+		}
+	}
+}
+
+// A full store refuses; nothing is unknown about it.
+func TestQuota(t *testing.T) {
+	srv, err := embed.Start(kvtest.Context(t), embed.Config{DataDir: t.TempDir(), NoFsync: true, QuotaBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	s, err := kv.Open(kvtest.Context(t), kv.Config{Client: srv.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	big := make([]byte, kv.MaxValue-1)
+	for err == nil {
+		_, err = s.Txn(kvtest.Context(t), kv.Txn{Guards: []kv.Guard{kv.Absent("/none")}, Ops: []kv.Op{kv.Put("/big", big)}})
+	}
+	if !errors.Is(err, kv.ErrRefused) || errors.Is(err, kv.ErrUnknownOutcome) || !strings.Contains(err.Error(), "raise the quota") {
+		t.Fatal(err)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	e := kvtest.New(t)
+	ctx := kvtest.Context(t)
+	admin := e.Server.Client()
+	defer admin.Close()
+	_, err1 := admin.UserAdd(ctx, "root", "secret")
+	_, err2 := admin.UserGrantRole(ctx, "root", "root")
+	_, err3 := admin.AuthEnable(ctx)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	c := kv.Config{Endpoints: e.Server.Endpoints(), Username: "root", Password: "wrong"}
+	for _, bad := range []kv.Config{c, {Endpoints: c.Endpoints}} {
+		if _, err := kv.Open(ctx, bad); !errors.Is(err, kv.ErrRefused) || !strings.Contains(err.Error(), "user, password") {
+			t.Fatal(err)
+		}
+	}
+	c.Password = "secret"
+	s, err := kv.Open(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	kvtest.Put(t, s, "/a", "1")
+	l, err := s.Grant(ctx, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Renew(ctx, l.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func startAt(t *testing.T, dir string) *embed.Server {
 	t.Helper()
 	srv, err := embed.Start(kvtest.Context(t), embed.Config{DataDir: dir, ListenClient: "127.0.0.1:0", NoFsync: true})

@@ -271,7 +271,7 @@ func (m *Mirror) apply(changes []kv.Change, rev int64) Batch {
 	for _, ch := range changes {
 		key := ch.Entry.Key
 		if ch.Entry.ModRev <= m.rev || !m.targets.has(key) {
-			continue // seen before, or between two targets
+			continue // seen before (a second line: the watch starts behind the copy), or between two targets
 		}
 		prev, had := m.entries[key]
 		if !had {

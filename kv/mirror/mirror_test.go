@@ -3,6 +3,7 @@ package mirror_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,7 +21,10 @@ import (
 	"strait/kv/mirror"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", "30") // each waits for reconnections; the command line overrides
+	goleak.VerifyTestMain(m)
+}
 
 // replica rebuilds the state from batches alone and checks what the batches promise.
 type replica struct {

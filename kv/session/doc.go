@@ -25,7 +25,8 @@
 //   - Invariant 4, fenced by clock: open = not lost ∧ now < proof ∧ attempt not withdrawn, looked
 //     at twice, by Enter when a batch is taken and by Begin just before the call.
 //   - Invariant 9, no restart for control loss: silence, however long, is never taken for loss.
-//   - The proof only grows. It is made of sends that were answered and of the TTL that was granted.
+//   - The proof is made of sends that were answered and of the TTL that was granted last; sends do
+//     not overlap, so it grows.
 //   - What Quiesce reports holds: Begin counts the call before it looks at the gate, and Withdraw
 //     shuts the gate before Quiesce looks at the count, so one of the two sees the other.
 //

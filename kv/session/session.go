@@ -54,7 +54,7 @@ type Session struct {
 	id     int64
 	limit  time.Duration
 	ttl    atomic.Int64 // granted, ns
-	proof  atomic.Int64 // clock reading until which the lease is proved, ns; only grows
+	proof  atomic.Int64 // clock reading until which the lease is proved, ns
 	over   atomic.Bool  // lost or closed
 	done   chan struct{}
 
@@ -176,7 +176,7 @@ func (s *Session) answered(sent, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ttl.Store(int64(ttl))
-	s.proof.Store(max(s.proof.Load(), int64(sent+ttl-Margin(ttl, s.limit))))
+	s.proof.Store(int64(sent + ttl - Margin(ttl, s.limit))) // sends do not overlap, so it grows; a shorter grant shortens it
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
