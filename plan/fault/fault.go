@@ -10,9 +10,9 @@ import (
 
 // Position is a place in a text the user wrote. Line and Column count from 1; zero means unknown.
 type Position struct {
-	File   string
-	Line   int
-	Column int
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
 }
 
 // String gives file:line, as editors and compilers do.

@@ -80,9 +80,9 @@ type SinkRequest struct {
 
 // SinkInfo is what the planner needs to know of a sink.
 type SinkInfo struct {
-	Guarantee  string
-	TwoPhase   bool // commits where it prepared
-	Aggregated bool // commits once for the vertex, in one task
-	Locks      bool
-	HostBound  bool
+	Guarantee  string `json:"guarantee"`
+	TwoPhase   bool   `json:"twoPhase,omitempty"`   // commits where it prepared
+	Aggregated bool   `json:"aggregated,omitempty"` // commits once for the vertex, in one task
+	Locks      bool   `json:"locks,omitempty"`
+	HostBound  bool   `json:"hostBound,omitempty"`
 }

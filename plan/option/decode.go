@@ -1,6 +1,7 @@
 package option
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -98,10 +99,29 @@ func (v Values) decodeOption(o *Option, n *Node, l *fault.List) {
 		if w, ok := err.(*wrong); ok && w.remedy != "" {
 			remedy = w.remedy
 		}
+		if name := variable(found); name != "" {
+			err, remedy = errNoValue, "give it one with -i "+name+"=…"
+		}
 		l.Add(found.Pos, at, shown+" "+err.Error(), remedy)
 		return
 	}
 	v.value[o.Name] = val
+}
+
+var errNoValue = errors.New("is a variable without a value")
+
+// variable is the name in a ${name} that was left in a value because nobody gave it a value.
+func variable(n *Node) string {
+	if !n.scalar() {
+		return ""
+	}
+	_, rest, ok := strings.Cut(n.Text, "${")
+	name, _, closed := strings.Cut(rest, "}")
+	if !ok || !closed {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 func (v Values) fillDefault(o *Option) {

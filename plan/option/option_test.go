@@ -202,6 +202,8 @@ func TestMistakes(t *testing.T) {
 	f("line 3: S: unknown option \"quite_different\"; `stctl connector show` lists the options", "quite_different", num("1"))
 	f("line 3: S: unknown option \"test.swicth\"; `stctl connector show` lists the options", "test.swicth", true)
 
+	f(`line 3: S: row.num: "${rows}" is a variable without a value; give it one with -i rows=…`, "row.num", "${rows}")
+
 	// All of them at once, and the missing one.
 	_, l := decode(t, spec, obj("header", "si", "ratio", "much", "chnuk", "1"))
 	if l.Len() != 4 {
