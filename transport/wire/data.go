@@ -122,7 +122,7 @@ func (d *Data) Decode(s *batch.Schema) (*batch.Batch, error) {
 		}
 		fallthrough
 	default:
-		body = make([]byte, d.Raw)
+		body = uninitialised(int(d.Raw))
 		if err := d.codec.decompress(body, d.body); err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func (r *Reader) Small(h Header) ([]byte, error) {
 func (r *Reader) Data(h Header) (*Data, error) {
 	if h.Codec == CodecNone {
 		// The batch is going to own these bytes. They begin behind the prefix, which keeps them aligned.
-		p := make([]byte, h.Length)
+		p := uninitialised(int(h.Length))
 		if err := r.read(p); err != nil {
 			return nil, err
 		}
