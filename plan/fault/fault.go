@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
 // Position is a place in a text the user wrote. Line and Column count from 1; zero means unknown.
 type Position struct {
-	File   string `json:"file,omitempty"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
+	File   string
+	Line   int
+	Column int
 }
 
 // String gives file:line, as editors and compilers do.
@@ -26,6 +27,32 @@ func (p Position) String() string {
 		return fmt.Sprintf("line %d", p.Line)
 	}
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// MarshalText gives file:line:column, the form in stored plans.
+func (p Position) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%s:%d:%d", p.File, p.Line, p.Column), nil
+}
+
+// UnmarshalText is the inverse of MarshalText.
+func (p *Position) UnmarshalText(b []byte) error {
+	rest, column, ok := cutLast(string(b))
+	file, line, ok2 := cutLast(rest)
+	if !ok || !ok2 {
+		return fmt.Errorf("%q is not a place in a file", b)
+	}
+	*p = Position{File: file, Line: line, Column: column}
+	return nil
+}
+
+// cutLast takes the number behind the last colon.
+func cutLast(s string) (rest string, n int, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(s[i+1:])
+	return s[:i], n, err == nil && n >= 0
 }
 
 // IsZero says that nothing is known of the place.

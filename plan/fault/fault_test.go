@@ -87,3 +87,18 @@ func TestFatal(t *testing.T) {
 		t.Error("a mistake wraps its cause")
 	}
 }
+
+func TestPositionText(t *testing.T) {
+	for _, p := range []Position{{}, {Line: 3}, {File: `c:\a:b.conf`, Line: 1, Column: 2}, {File: "x"}} {
+		b, err := p.MarshalText()
+		var back Position
+		if err != nil || back.UnmarshalText(b) != nil || back != p {
+			t.Errorf("%+v: %s, %+v", p, b, back)
+		}
+	}
+	for _, bad := range []string{"", "x", "x:1", "x:y:1", "x:1:y", "x:-1:2"} {
+		if err := new(Position).UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+}

@@ -235,3 +235,69 @@ func FuzzParseType(f *testing.F) {
 		}
 	})
 }
+
+func TestTypeJSON(t *testing.T) {
+	for k := Null; int(k) < len(kindWords); k++ {
+		b, err := k.MarshalText()
+		var back Kind
+		if err != nil || back.UnmarshalText(b) != nil || back != k {
+			t.Errorf("%s: %s %v %s", k, b, err, back)
+		}
+	}
+	if _, err := Kind(200).MarshalText(); err == nil {
+		t.Error("an unknown kind has a text")
+	}
+	if err := new(Kind).UnmarshalText([]byte("INT")); err == nil {
+		t.Error("a text that is no kind is read")
+	}
+}
+
+func TestTypeCheck(t *testing.T) {
+	deep := Of(Int)
+	for range 40 {
+		deep = ArrayOf(deep)
+	}
+	i := Of(Int)
+	for _, bad := range []Type{{Kind: 200}, {Kind: Array}, {Kind: Map, Key: &i}, {Kind: Int, Elem: &i}, {Kind: Row}, {Kind: Int, Fields: []Column{Col("a", i)}},
+		{Kind: Decimal}, {Kind: Time, Scale: 10}, deep, ArrayOf(Type{Kind: Array}), RowOf(Col("a", Type{Kind: Decimal})), MapOf(Type{Kind: 99}, i)} {
+		if err := bad.Check(); err == nil {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+	for _, good := range []Type{i, Of(Timestamp), DecimalOf(10, 2), ArrayOf(MapOf(Of(String), RowOf(Col("a", i)))), Of(SparseFloatVector)} {
+		if err := good.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	for text, want := range map[string]Path{"t": {Table: "t"}, "d.t": {Database: "d", Table: "t"}, "d.s.t": {"d", "s", "t"}, "d.s.t.u": {"d", "s", "t.u"}} {
+		if got := ParsePath(text); got != want || got.String() != text {
+			t.Errorf("%s: %+v %s", text, got, got)
+		}
+	}
+	a := &Table{Columns: []Column{Col("x", Of(Int)), Col("y", Of(String))}, PrimaryKey: &PrimaryKey{Columns: []string{"x"}}}
+	b := a.Clone()
+	if !a.SameRow(b) || a.Index("y") != 1 || a.Index("z") != -1 || len(a.Names()) != 2 {
+		t.Error("a clone is alike")
+	}
+	b.Columns[0].Type = Of(BigInt)
+	b.PrimaryKey.Columns[0] = "y"
+	if a.SameRow(b) || a.Columns[0].Type.Kind != Int || a.PrimaryKey.Columns[0] != "x" || a.SameRow(&Table{}) {
+		t.Error("a clone is independent")
+	}
+}
+
+func TestRowKinds(t *testing.T) {
+	for k := Insert; k <= Delete; k++ {
+		for _, text := range []string{k.String(), k.Long(), strings.ToLower(k.Long())} {
+			if got, err := ParseRowKind(text); err != nil || got != k {
+				t.Errorf("%s: %s %v", text, got, err)
+			}
+		}
+	}
+	if _, err := ParseRowKind("UPSERT"); err == nil {
+		t.Error("UPSERT is no row kind")
+	}
+}

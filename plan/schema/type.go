@@ -41,7 +41,31 @@ var kindWords = [...]string{"null", "boolean", "tinyint", "smallint", "int", "bi
 	"float_vector", "float16_vector", "bfloat16_vector", "sparse_float_vector"}
 
 // String is the type word in lower case.
-func (k Kind) String() string { return kindWords[k] }
+func (k Kind) String() string {
+	if int(k) < len(kindWords) {
+		return kindWords[k]
+	}
+	return fmt.Sprintf("kind%d", k)
+}
+
+// MarshalText writes the type word: stored plans do not depend on the order of the kinds.
+func (k Kind) MarshalText() ([]byte, error) {
+	if int(k) >= len(kindWords) {
+		return nil, fmt.Errorf("BUG: there is no type of kind %d", k)
+	}
+	return []byte(kindWords[k]), nil
+}
+
+// UnmarshalText is the inverse of MarshalText.
+func (k *Kind) UnmarshalText(b []byte) error {
+	for i, w := range kindWords {
+		if w == string(b) {
+			*k = Kind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a type", b)
+}
 
 // DefaultScale is the number of digits after the second that date-times carry unless the schema says otherwise.
 const DefaultScale = 6
@@ -105,6 +129,42 @@ func quoteName(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+// Check reports a type that no constructor makes, such as one read from damaged bytes: an array without an
+// element type, an unknown kind.
+func (t Type) Check() error { return t.check(0) }
+
+func (t Type) check(depth int) error {
+	bad := func(what string) error { return fmt.Errorf("type %s %s", t.Kind, what) }
+	switch {
+	case depth > maxDepth:
+		return bad("nests too deep")
+	case int(t.Kind) >= len(kindWords):
+		return bad("is unknown")
+	case (t.Key != nil) != (t.Kind == Map) || (t.Elem != nil) != (t.Kind == Map || t.Kind == Array):
+		return bad("has the wrong parts")
+	case t.Kind == Row && len(t.Fields) == 0 || t.Kind != Row && len(t.Fields) > 0:
+		return bad("has the wrong fields")
+	case (t.Kind == Time || t.Kind == Timestamp || t.Kind == TimestampTZ) && (t.Scale < 0 || t.Scale > 9):
+		return bad("has a scale out of range")
+	case t.Kind == Decimal && (t.Precision < 1 || t.Precision > maxPrecision || t.Scale < 0 || t.Scale > t.Precision):
+		return bad("has precision or scale out of range")
+	}
+	for _, part := range []*Type{t.Key, t.Elem} {
+		if part == nil {
+			continue
+		}
+		if err := part.check(depth + 1); err != nil {
+			return err
+		}
+	}
+	for i := range t.Fields {
+		if err := t.Fields[i].Type.check(depth + 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Equal reports whether two types hold the same values in the same form. Nested names count, comments do not.
