@@ -1,0 +1,261 @@
+package fleet
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"strait/coordinator/schedule"
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/record"
+	"strait/plan"
+)
+
+// ID is one life of a worker process.
+type ID struct {
+	Worker      string
+	Incarnation int64
+}
+
+// Live is a worker whose key is there.
+type Live struct {
+	ID
+	Lease  int64
+	Record record.Worker
+}
+
+// Wait is how long it is waited out once its key is gone: TTL + call limit.
+func (l *Live) Wait() time.Duration {
+	return time.Duration(l.Record.TTL+l.Record.CallLimit) * time.Second
+}
+
+// Grant is a slot that is granted.
+type Grant struct {
+	ModRev int64
+	Grant  record.Grant
+}
+
+// Fate is what became of an incarnation.
+type Fate uint8
+
+// The fates.
+const (
+	Alive  Fate = iota + 1
+	Gone        // its key is gone; it may still act
+	Fenced      // it is known to be dead
+)
+
+// Fleet is the view. Make one with New.
+type Fleet struct {
+	began  time.Time
+	live   map[string]*Live
+	gone   map[ID]time.Time
+	fenced map[ID]bool
+	wishes map[string]string
+	grants map[string]map[int]Grant
+
+	recent []vanished
+	until  time.Time // placement pauses until then
+	before int       // size of the fleet before it fell sick
+}
+
+type vanished struct {
+	at  time.Time
+	ttl time.Duration
+}
+
+// New begins to look at a fleet.
+func New(now time.Time) *Fleet {
+	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]bool{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{}}
+}
+
+// Set takes a key of the fleet as it is now; a deleted one has ModRev 0. What cannot be read counts as absent, and
+// the error says which key it was. Other kinds of keys are no business of the fleet and are ignored.
+func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
+	switch k.Kind {
+	case keys.KindWorker:
+		return f.setWorker(k.Worker, e, now)
+	case keys.KindWorkerWish:
+		f.wishes[k.Worker] = strings.TrimSpace(string(e.Value[:min(len(e.Value), 64)]))
+	case keys.KindFenced:
+		id := ID{k.Worker, k.Number}
+		if e.Exists() {
+			f.fenced[id] = true
+		} else {
+			delete(f.fenced, id)
+		}
+	case keys.KindSlot:
+		return f.setGrant(k.Worker, int(k.Number), e)
+	}
+	return nil
+}
+
+func (f *Fleet) setGrant(worker string, slot int, e kv.Entry) error {
+	if !e.Exists() {
+		delete(f.grants[worker], slot)
+		return nil
+	}
+	g, err := record.Decode[record.Grant](e.Value)
+	if f.grants[worker] == nil {
+		f.grants[worker] = map[int]Grant{}
+	}
+	if err != nil {
+		// Somebody wrote there: the slot is not free, whoever it is.
+		f.grants[worker][slot] = Grant{ModRev: e.ModRev, Grant: record.Grant{Incarnation: -1}}
+		return fmt.Errorf("key %s: %w", e.Key, err)
+	}
+	f.grants[worker][slot] = Grant{e.ModRev, *g}
+	return nil
+}
+
+func (f *Fleet) setWorker(name string, e kv.Entry, now time.Time) error {
+	old := f.live[name]
+	if old != nil && old.Incarnation != e.CreateRev {
+		f.vanish(old, now)
+	}
+	if !e.Exists() {
+		return nil
+	}
+	w, err := record.Decode[record.Worker](e.Value)
+	if err != nil {
+		// It lives, but nothing can be asked of it.
+		w = &record.Worker{}
+		err = fmt.Errorf("key %s: %w", e.Key, err)
+	}
+	f.live[name] = &Live{ID{name, e.CreateRev}, e.Lease, *w}
+	f.recover()
+	return err
+}
+
+func (f *Fleet) vanish(l *Live, now time.Time) {
+	delete(f.live, l.Worker)
+	f.gone[l.ID] = now
+	if l.Record.Leaving {
+		return
+	}
+	f.sick(now, time.Duration(l.Record.TTL)*time.Second)
+}
+
+// Missing tells of an incarnation that a placement names and that is not there: for a new leader it vanished now.
+func (f *Fleet) Missing(id ID, wait time.Duration, now time.Time) {
+	if _, known := f.gone[id]; known || f.Fate(id) != Gone {
+		return
+	}
+	f.gone[id] = now
+	f.sick(now, wait)
+}
+
+// sick looks whether too many vanished at once.
+func (f *Fleet) sick(now time.Time, ttl time.Duration) {
+	f.recent = append(f.recent, vanished{now, ttl})
+	longest := time.Duration(0)
+	for _, v := range f.recent {
+		longest = max(longest, v.ttl)
+	}
+	kept := f.recent[:0]
+	for _, v := range f.recent {
+		if now.Sub(v.at) <= longest {
+			kept = append(kept, v)
+		}
+	}
+	f.recent = kept
+	n, size := len(f.recent), len(f.live)+len(f.recent)
+	if n >= 3 && 2*n > size {
+		if f.until.IsZero() || !now.Before(f.until) {
+			f.before = size
+			// From the first one on: the pause has an end however many follow.
+			f.until = f.recent[0].at.Add(2 * longest)
+		}
+		f.before = max(f.before, size)
+	}
+}
+
+// recover ends the pause when over half of the fleet is there again.
+func (f *Fleet) recover() {
+	if !f.until.IsZero() && 2*len(f.live) > f.before {
+		f.until, f.recent = time.Time{}, nil
+	}
+}
+
+// Paused says until when nothing is placed, and why; a zero time: placement goes on.
+func (f *Fleet) Paused(now time.Time) (time.Time, string) {
+	if !now.Before(f.until) {
+		return time.Time{}, ""
+	}
+	return f.until, fmt.Sprintf("%d of %d workers vanished at once, which looks like a sick store; placement waits for them until %s",
+		max(0, f.before-len(f.live)), f.before, f.until.UTC().Format(time.TimeOnly))
+}
+
+// Live is the worker of that name, or nil.
+func (f *Fleet) Live(name string) *Live { return f.live[name] }
+
+// Fate is what became of an incarnation.
+func (f *Fleet) Fate(id ID) Fate {
+	if l := f.live[id.Worker]; l != nil && l.Incarnation == id.Incarnation {
+		return Alive
+	}
+	if f.fenced[id] {
+		return Fenced
+	}
+	return Gone
+}
+
+// Since is when this leader saw an incarnation gone, at the earliest when it began to look.
+func (f *Fleet) Since(id ID) time.Time {
+	if t, ok := f.gone[id]; ok {
+		return t
+	}
+	return f.began
+}
+
+// Names lists the live workers, sorted.
+func (f *Fleet) Names() []string {
+	out := make([]string, 0, len(f.live))
+	for n := range f.live {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Grants lists the grants on one worker.
+func (f *Fleet) Grants(worker string) map[int]Grant { return f.grants[worker] }
+
+// Workers is the fleet as the scheduler sees it for pipelines of one job; reserved are slots promised to others by
+// transactions that are still under way.
+func (f *Fleet) Workers(job plan.JobID, placing map[plan.PipelineID]bool, reserved func(worker string, slot int) bool) []schedule.Worker {
+	out := make([]schedule.Worker, 0, len(f.live))
+	for _, name := range f.Names() {
+		l := f.live[name]
+		w := schedule.Worker{Name: name, Incarnation: l.Incarnation, Slots: l.Record.Slots, Labels: l.Record.Labels, Protocol: l.Record.Protocol,
+			Taken: map[int]bool{}, Own: map[int]plan.PipelineID{}}
+		switch {
+		case l.Record.Leaving:
+			w.Closed = "leaving"
+		case f.wishes[name] == record.WorkerDrain:
+			w.Closed = "draining"
+		}
+		for slot, g := range f.grants[name] {
+			switch {
+			case g.Grant.Job == job && placing[g.Grant.Pipeline]:
+				if g.Grant.Incarnation == l.Incarnation {
+					w.Own[slot] = g.Grant.Pipeline
+				}
+			case g.Grant.Incarnation == l.Incarnation || g.Grant.Incarnation < 0:
+				w.Taken[slot] = true
+				// A grant of an incarnation that is gone holds nothing of the new one.
+			}
+		}
+		if reserved != nil {
+			for slot := range w.Slots {
+				if reserved(name, slot) {
+					w.Taken[slot] = true
+				}
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
