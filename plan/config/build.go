@@ -32,7 +32,7 @@ func (b *builder) job() *Job {
 		switch f.Key {
 		case "env":
 			if f.Value.Kind != option.Object {
-				b.list.Add(f.Pos, "env", "found "+withArticle(f.Value.Kind), "write env { … }")
+				mistake(b.list, f.Pos, "env", "found "+withArticle(f.Value.Kind), "write env { … }")
 				continue
 			}
 			job.Env = f.Value
@@ -51,7 +51,7 @@ func (b *builder) job() *Job {
 		blocks []*Block
 	}{{Source, job.Sources}, {Sink, job.Sinks}} {
 		if len(s.blocks) == 0 && complete {
-			b.list.Add(fault.Position{File: b.file}, "", fmt.Sprintf("no %s", s.name), fmt.Sprintf("write %s { Name { … } }", s.name))
+			mistake(b.list, fault.Position{File: b.file}, "", fmt.Sprintf("no %s", s.name), fmt.Sprintf("write %s { Name { … } }", s.name))
 		}
 	}
 	return job
@@ -66,7 +66,7 @@ func (b *builder) unknown(f *option.Field) {
 	if near := nearestSection(f.Key); near != "" {
 		remedy = "write " + near
 	}
-	b.list.Warn(f.Pos, "", fmt.Sprintf("the key %q means nothing here", shorten(f.Key)), remedy)
+	warning(b.list, f.Pos, "", fmt.Sprintf("the key %q means nothing here", shorten(f.Key)), remedy)
 }
 
 // section makes the blocks of one section. A section that stands twice keeps the blocks of both, with a warning:
@@ -83,7 +83,7 @@ func (b *builder) section(s Section, root *option.Node) []*Block {
 	for _, n := range lists {
 		entries := b.entries(s, n)
 		if len(blocks) > 0 && len(entries) > 0 {
-			b.list.Warn(n.Pos, string(s), fmt.Sprintf("the section stands a second time (before on line %d)", before.Line),
+			warning(b.list, n.Pos, string(s), fmt.Sprintf("the section stands a second time (before on line %d)", before.Line),
 				"the plugins of both run; SeaTunnel drops those of the earlier, so write them in one section")
 		}
 		if len(entries) > 0 {
@@ -111,7 +111,7 @@ func (b *builder) entries(s Section, n *option.Node) []*option.Node {
 		}
 		return out
 	}
-	b.list.Add(n.Pos, string(s), "found "+withArticle(n.Kind), fmt.Sprintf("write %s { Name { … } }", s))
+	mistake(b.list, n.Pos, string(s), "found "+withArticle(n.Kind), fmt.Sprintf("write %s { Name { … } }", s))
 	return nil
 }
 
@@ -119,12 +119,12 @@ func (b *builder) entries(s Section, n *option.Node) []*option.Node {
 func (b *builder) block(s Section, ordinal int, n *option.Node) *Block {
 	where := fmt.Sprintf("%s[%d]", s, ordinal)
 	if n.Kind != option.Object {
-		b.list.Add(n.Pos, where, "found "+withArticle(n.Kind)+" where a plugin is needed", "write Name { option = value … }")
+		mistake(b.list, n.Pos, where, "found "+withArticle(n.Kind)+" where a plugin is needed", "write Name { option = value … }")
 		return nil
 	}
 	name := n.Child(pluginName)
 	if name == nil || name.Kind != option.String || strings.TrimSpace(name.Text) == "" {
-		b.list.Add(n.Pos, where, "the plugin has no name", `write plugin_name = "Name"`)
+		mistake(b.list, n.Pos, where, "the plugin has no name", `write plugin_name = "Name"`)
 		return nil
 	}
 	bl := &Block{Section: s, Plugin: strings.TrimSpace(name.Text), Ordinal: ordinal, Pos: n.Pos}
@@ -157,7 +157,7 @@ func (b *builder) either(bl *Block, name, old string, many bool) []string {
 		return w
 	}
 	if o != nil && okV && okW && !slices.Equal(v, w) {
-		b.list.Add(o.Pos, bl.Path(), fmt.Sprintf("%s = %q and %s = %q differ", name, strings.Join(v, ", "), old, strings.Join(w, ", ")),
+		mistake(b.list, o.Pos, bl.Path(), fmt.Sprintf("%s = %q and %s = %q differ", name, strings.Join(v, ", "), old, strings.Join(w, ", ")),
 			"keep "+name+" only")
 	}
 	return v
@@ -182,7 +182,7 @@ func (b *builder) names(bl *Block, key string, n *option.Node, many bool) (out [
 				out = append(out, t)
 			}
 		default:
-			b.list.Add(it.Pos, bl.Path()+": "+key, "found "+withArticle(it.Kind), remedy)
+			mistake(b.list, it.Pos, bl.Path()+": "+key, "found "+withArticle(it.Kind), remedy)
 			return nil, false
 		}
 	}

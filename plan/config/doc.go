@@ -25,5 +25,7 @@
 // then its default counts. Table placeholders such as ${table_name}, and ${env:NAME} and ${file:PATH}, which the
 // worker resolves, always stay; ${now}, ${uuid}, ${transactionId}, ${k0}, ${v0} stay unless -i names them.
 //
+// Decisions with their rejected alternatives are in DESIGN.md.
+//
 // The package refuses include and job files in SQL. It reads no file, and knows nothing of plugins' options.
 package config

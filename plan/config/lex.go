@@ -24,6 +24,7 @@ type lexer struct {
 	text  int // offset of the first character of the line that is no blank
 	fixed *fault.Position
 	list  *fault.List
+	where func() string // the option path for messages; may be nil
 	// broken says that a quote was left open: brackets further on cannot be trusted.
 	broken bool
 }
@@ -51,11 +52,12 @@ func (x *lexer) indent() int {
 	return x.text - start
 }
 
-// fault reports a mistake; beyond the limit the reader stops anyway.
 func (x *lexer) fault(at fault.Position, found, remedy string) {
-	if x.list.Len() < maxFaults {
-		x.list.Add(at, "", found, remedy)
+	path := ""
+	if x.where != nil {
+		path = x.where()
 	}
+	mistake(x.list, at, path, found, remedy)
 }
 
 // pos is the place of the next character. Text that came in by a variable has the variable's place.
@@ -121,7 +123,7 @@ func (x *lexer) space() string {
 
 func (x *lexer) atComment() bool { return x.peek() == '#' || x.has("//") }
 
-// line rest: toLineEnd steps to the newline, which stays.
+// toLineEnd steps to the newline, which stays.
 func (x *lexer) toLineEnd() {
 	n := strings.IndexByte(x.src[x.off:], '\n')
 	if n < 0 {
@@ -225,6 +227,9 @@ func (x *lexer) escape(b *strings.Builder) {
 	case 'u':
 		x.unicode(b, at)
 	default:
+		if c < ' ' {
+			c = ' '
+		}
 		x.fault(at, `\`+string(c)+` is no escape sequence`,
 			`write \\ for a backslash (in a path or a regular expression), or put the text between """ and """`)
 	}

@@ -56,9 +56,18 @@ func parse(src []byte, o Options, list *fault.List) *Job {
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	vars := newVariables(o, list)
-	r := &reader{lx: newLexer(string(src), o.File, list), list: list, shape: &shape{}, vars: vars}
-	r.json = strings.EqualFold(filepath.Ext(o.File), ".json") || json.Valid(src)
+	r := newReader(newLexer(string(src), o.File, list), vars)
+	switch ext := strings.ToLower(filepath.Ext(o.File)); ext {
+	case ".json":
+		r.json = true
+	case ".conf", ".hocon":
+	default:
+		r.json = json.Valid(src)
+	}
 	r.root()
+	if list.Len() >= maxFaults {
+		list.Add(r.lx.pos(), "", fmt.Sprintf("reading stops here, after %d mistakes", maxFaults), "")
+	}
 	if list.Len() > 0 {
 		return nil
 	}
@@ -122,3 +131,19 @@ func place(src []byte, off int, file string) fault.Position {
 var sections = []string{"env", string(Source), string(Transform), string(Sink)}
 
 func nearestSection(name string) string { return option.Nearest(name, sections) }
+
+// mistake and warning keep the number of reports bounded: the first ones are those that help.
+func mistake(list *fault.List, at fault.Position, path, found, remedy string) {
+	if list.Len() < maxFaults {
+		list.Add(at, path, found, remedy)
+	}
+}
+
+func warning(list *fault.List, at fault.Position, path, found, remedy string) {
+	switch n := len(list.Warnings()); {
+	case n < maxFaults:
+		list.Warn(at, path, found, remedy)
+	case n == maxFaults:
+		list.Warn(at, "", "further warnings are left out", "")
+	}
+}

@@ -57,9 +57,9 @@ func TestLimits(t *testing.T) {
 		"multiply the values of the file to more than 1000000", nil)
 	f("joined lists", "n0 = [1]\n"+lines(60, func(i int) string { return fmt.Sprintf("n%d = ${n%d} ${n%d}\n", i+1, i, i) }),
 		"multiply the values of the file to more than 1000000", nil)
-	f("chain", lines(100_000, func(i int) string { return fmt.Sprintf("n%d = ${n%d}\n", i, i+1) }), "leads through more than 200 other keys", nil)
+	f("chain", lines(10_000, func(i int) string { return fmt.Sprintf("n%d = ${n%d}\n", i, i+1) }), "leads through more than 200 other keys", nil)
 	f("circle", "a = ${b.x}\nb = ${a.y}${a.y}${c.z}\nc = ${b.x}${b.x}${a}", "break the circle", nil)
-	f("plus equals", strings.Repeat("a += 1\n", 100_000), "no source", nil)
+	f("plus equals", strings.Repeat("a += 1\n", 50_000), "no source", nil)
 	f("joins", "a = [1]"+strings.Repeat(" [1]", 100_000), "multiply the values of the file to more than 1000000", nil)
 	f("merges", "b = {x = 1}\na = ${b}"+strings.Repeat(" { x = 1, y = 2, z = 3, u = 4, v = 5 }", 100_000), "values", nil)
 }
@@ -82,7 +82,7 @@ func TestHostileVariable(t *testing.T) {
 // TestWideObject has many keys in one object and many occurrences of one key.
 func TestWideObject(t *testing.T) {
 	var b strings.Builder
-	for i := range 100_000 {
+	for i := range 20_000 {
 		fmt.Fprintf(&b, "k%d { a = %d }\nk { k%d = 1 }\n", i, i, i)
 	}
 	b.WriteString(sourceAndSink)
@@ -90,7 +90,7 @@ func TestWideObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(job.Root.Child("k").Fields); got != 100_000 {
+	if got := len(job.Root.Child("k").Fields); got != 20_000 {
 		t.Errorf("got %d", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestErrorsCarryPositions(t *testing.T) {
 	}
 }
 
-// TestPlainText walks the rule for numbers against strconv's and HOCON's corner cases.
+// TestIsNumber holds the corner cases of HOCON's numbers.
 func TestIsNumber(t *testing.T) {
 	for _, s := range []string{"0", "-0", "12", "1.5", "1.", "-.5", "1e5", "1E-5", "1.e+3", "-1.5e10", "007", "9223372036854775807"} {
 		if !isNumber(s) {

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"strait/plan/fault"
 )
@@ -25,11 +27,18 @@ type reader struct {
 	open     []opener
 	depth    int
 	path     []crumb
-	hint     string // which bracket looks unclosed by its indentation
-	quit     bool   // a limit was met or too much is wrong: stop reading
-	indentOf int    // the line that indent is of
+	plugged  map[string]int // plugins read so far of a section of the root
+	hint     string         // which bracket looks unclosed by its indentation
+	quit     bool           // a limit was met or too much is wrong: stop reading
+	indentOf int            // the line that indent is of
 	indent   int
 	ended    bool // the end of the text inside a bracket was reported
+}
+
+func newReader(lx *lexer, vars *variables) *reader {
+	r := &reader{lx: lx, list: lx.list, shape: &shape{}, vars: vars, plugged: map[string]int{}}
+	lx.where = r.where
+	return r
 }
 
 // opener is a bracket that waits for its end.
@@ -49,15 +58,19 @@ type crumb struct {
 func (r *reader) where() string {
 	var b strings.Builder
 	for i, c := range r.path {
+		name := c.name
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			name = strconv.Quote(name)
+		}
 		switch {
 		case c.ordinal >= 0:
-			fmt.Fprintf(&b, "[%d] (%s)", c.ordinal, c.name)
+			fmt.Fprintf(&b, "[%d] (%s)", c.ordinal, name)
 		case i == 0:
-			b.WriteString(c.name)
+			b.WriteString(name)
 		case r.path[i-1].ordinal >= 0:
-			b.WriteString(": " + c.name)
+			b.WriteString(": " + name)
 		default:
-			b.WriteString("." + c.name)
+			b.WriteString("." + name)
 		}
 		if b.Len() > 200 {
 			return b.String()[:strings.LastIndexAny(b.String()[:200], ".: ")] + "..."
@@ -67,7 +80,7 @@ func (r *reader) where() string {
 }
 
 func (r *reader) fault(at fault.Position, found, remedy string) {
-	r.list.Add(at, r.where(), found, remedy)
+	mistake(r.list, at, r.where(), found, remedy)
 	if r.list.Len() >= maxFaults {
 		r.quit = true
 	}
@@ -199,7 +212,7 @@ func (r *reader) endInside() {
 			remedy += "; " + r.hint
 		}
 		if !r.lx.broken {
-			r.list.Add(o.pos, "", fmt.Sprintf("the %c opened here is never closed", o.ch), remedy)
+			mistake(r.list, o.pos, "", fmt.Sprintf("the %c opened here is never closed", o.ch), remedy)
 		}
 	}
 }

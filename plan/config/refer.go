@@ -64,7 +64,7 @@ func (z *resolver) text(l *leaf) *option.Node {
 		switch {
 		case n == nil:
 		case n.Kind == option.List || n.Kind == option.Object:
-			z.list.Add(p.ref.pos, "", fmt.Sprintf("${%s} is %s and cannot be joined with text", p.ref.name, withArticle(n.Kind)), "name a key that holds text or a number")
+			mistake(z.list, p.ref.pos, "", fmt.Sprintf("${%s} is %s and cannot be joined with text", p.ref.name, withArticle(n.Kind)), "name a key that holds text or a number")
 		default:
 			if n.Kind == option.Null {
 				b.WriteString("null")
@@ -119,7 +119,7 @@ func (z *resolver) reference(r *reference) (*option.Node, int) {
 	case r.optional:
 		return nil, 0
 	case got == circle:
-		z.list.Add(r.pos, "", fmt.Sprintf("${%s} names a key whose value needs this one", shorten(r.name)), "break the circle")
+		mistake(z.list, r.pos, "", fmt.Sprintf("${%s} names a key whose value needs this one", shorten(r.name)), "break the circle")
 		return asText, 1
 	}
 	z.vars.missing(r)
@@ -134,7 +134,7 @@ func (z *resolver) key(r *reference) (*option.Node, int, search) {
 		return nil, 0, absent
 	}
 	if z.depth >= maxRefDepth {
-		z.list.Add(r.pos, "", fmt.Sprintf("${%s} leads through more than %d other keys", shorten(r.name), maxRefDepth), "")
+		mistake(z.list, r.pos, "", fmt.Sprintf("${%s} leads through more than %d other keys", shorten(r.name), maxRefDepth), "")
 		return nil, 0, absent
 	}
 	z.depth++
@@ -245,7 +245,8 @@ func (z *resolver) nestedFragment(s string, at fault.Position) *option.Node {
 	lx := newLexer(s, at.File, &list)
 	lx.fixed = &at
 	vars := newVariables(Options{}, &list)
-	r := &reader{lx: lx, list: &list, shape: &shape{}, vars: vars, json: true}
+	r := newReader(lx, vars)
+	r.json = true
 	sc := r.shape.newScope(at)
 	r.emit("{\n", `o="`, sc.id, "\"\n")
 	f := sc.field("", at)

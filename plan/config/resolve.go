@@ -114,6 +114,9 @@ func (z *resolver) field(sc *scope, f *field) *option.Node {
 			n = z.join(f.value, n, occ.pos)
 			own = n.Kind == option.List
 			weight += f.weight
+		case occ.joined && f.value != nil:
+			n = z.join(f.value, n, occ.pos)
+			weight += f.weight
 		default:
 			own = false
 			if f.value != nil && f.value.Kind == option.List {
@@ -159,7 +162,7 @@ func (z *resolver) join(a, b *option.Node, at fault.Position) *option.Node {
 	case a.Kind == option.Object && b.Kind == option.Object:
 		return merge(a, b)
 	}
-	z.list.Add(at, "", fmt.Sprintf("%s and %s cannot be joined", withArticle(a.Kind), withArticle(b.Kind)), "join lists with lists, objects with objects and text with text")
+	mistake(z.list, at, "", fmt.Sprintf("%s and %s cannot be joined", withArticle(a.Kind), withArticle(b.Kind)), "join lists with lists, objects with objects and text with text")
 	return a
 }
 
@@ -169,7 +172,7 @@ func (z *resolver) copies(n int, at fault.Position) bool {
 		return false
 	}
 	if z.copied += n; z.copied > maxCopied {
-		z.list.Add(at, "", fmt.Sprintf("joining and ${…} multiply the values of the file to more than %d", maxCopied), "")
+		mistake(z.list, at, "", fmt.Sprintf("joining and ${…} multiply the values of the file to more than %d", maxCopied), "")
 		return false
 	}
 	return true

@@ -24,7 +24,7 @@ func (b *builder) openShade(env *option.Node) {
 		return
 	case id.Kind == option.String && id.Text == "base64":
 	default:
-		b.list.Warn(id.Pos, "env: shade.identifier", "found "+id.Describe()+": values are taken as they stand, nothing is decoded",
+		warning(b.list, id.Pos, "env: shade.identifier", "found "+id.Describe()+": values are taken as they stand, nothing is decoded",
 			"known are base64 and default (values are not encoded)")
 		return
 	}
@@ -69,7 +69,7 @@ func (b *builder) decode(n *option.Node, key, where string) *option.Node {
 	if d := b.shade(n); d != nil {
 		return d
 	}
-	b.list.Add(n.Pos, where+": "+key, "the value is not base64, which env.shade.identifier asks for", "encode it with base64, or remove shade.identifier")
+	mistake(b.list, n.Pos, where+": "+key, "the value is not base64, which env.shade.identifier asks for", "encode it with base64, or remove shade.identifier")
 	return nil
 }
 

@@ -48,6 +48,7 @@ type field struct {
 type occurrence struct {
 	pos    fault.Position
 	append bool // +=: the part is a list to add
+	joined bool // it goes on behind an object on the same line
 	parts  []part
 }
 

@@ -44,7 +44,7 @@ func (r *reader) begin(s *slot) {
 // group gives the occurrence for the next part.
 func (s *slot) group() *occurrence {
 	if s.occ == nil {
-		s.occ = &occurrence{pos: s.at}
+		s.occ = &occurrence{pos: s.at, joined: s.object}
 		s.f.occs = append(s.f.occs, s.occ)
 	}
 	return s.occ
@@ -78,7 +78,7 @@ func (r *reader) value(s *slot) {
 			s.add(piece{blank: blank, text: r.vars.expand(x.quoted(), at), quoted: true}, at)
 		case x.has("${"):
 			at := x.pos()
-			s.add(piece{blank: blank, ref: r.reference(x.variable(), at)}, at)
+			s.add(piece{blank: blank, ref: r.reference(at)}, at)
 		default:
 			at := x.pos()
 			word := x.word(true, len(s.pieces) == 0)
@@ -88,17 +88,18 @@ func (r *reader) value(s *slot) {
 				return
 			}
 			if x.has("//") {
-				r.list.Warn(x.pos(), r.where(), "the text behind // is taken as a comment", "put the value in quotes if the // belongs to it")
+				warning(r.list, x.pos(), r.where(), "the text behind // is taken as a comment", "put the value in quotes if the // belongs to it")
 			}
 			s.add(piece{blank: blank, text: word}, at)
 		}
 	}
 }
 
-// reference takes a ${…} outside quotes apart.
-func (r *reader) reference(inside string, at fault.Position) *reference {
-	ref := newReference(inside, at)
-	if ref.name == "" && !r.lx.broken {
+// reference reads a ${…} outside quotes.
+func (r *reader) reference(at fault.Position) *reference {
+	before := r.list.Len()
+	ref := newReference(r.lx.variable(), at)
+	if ref.name == "" && r.list.Len() == before {
 		r.fault(at, "${…} holds no name", "write ${name} or ${name:default}; put the text in quotes if it belongs to the value")
 	}
 	return ref
@@ -109,6 +110,10 @@ func (r *reader) notInValue(s *slot, late bool) {
 	found := r.found()
 	switch r.lx.peek() {
 	case '=', ':':
+		if s.element {
+			r.fault(r.lx.pos(), "found "+found+" in a list element", "write { key = value } for an object, or put the value in quotes")
+			return
+		}
 		if late {
 			r.fault(s.at, "the key has no value", `write "" for an empty text`)
 			return
@@ -162,7 +167,7 @@ func (r *reader) containerPart(s *slot, c byte) {
 		occ := s.group()
 		occ.parts = append(occ.parts, p)
 		r.emit(p.key, "=[\n")
-		r.plugins(s.f.name, at)
+		r.plugins(s, at)
 		r.emit("]\n")
 	case c == '{' && s.occ == nil:
 		p := r.shape.object(s.f, at)
@@ -205,9 +210,13 @@ func (r *reader) section(s *slot) bool {
 }
 
 // plugins reads { Name { … } Name { … } } as the elements of a list.
-func (r *reader) plugins(section string, at fault.Position) {
+func (r *reader) plugins(s *slot, at fault.Position) {
 	r.emit(`"`, r.shape.newList(listMark{pos: at, section: true}), "\",\n")
 	ordinal := 0
+	if s.top { // a section that stands twice goes on counting
+		ordinal = r.plugged[s.f.name]
+		defer func() { r.plugged[s.f.name] = ordinal }()
+	}
 	r.push()
 	r.entries('}', func(name []string, at fault.Position) {
 		r.path[len(r.path)-len(name)].ordinal = ordinal
@@ -276,7 +285,7 @@ func (r *reader) duplicate(s *slot) {
 			return
 		}
 	}
-	r.list.Warn(s.at, r.where(), fmt.Sprintf("given a second time (before on line %d)", s.f.occs[n-1].pos.Line), "the later value counts; remove one")
+	warning(r.list, s.at, r.where(), fmt.Sprintf("given a second time (before on line %d)", s.f.occs[n-1].pos.Line), "the later value counts; remove one")
 }
 
 // scalar makes a leaf of the pieces: ready where no ${…} is among them.

@@ -102,7 +102,7 @@ func (v *variables) missing(r *reference) {
 	if near := option.Nearest(r.name, names); near != "" {
 		remedy += " (there is a value for " + near + ")"
 	}
-	v.list.Warn(r.pos, "", "no value for ${"+r.name+"}: it stays as it is written", remedy)
+	warning(v.list, r.pos, "", "no value for ${"+r.name+"}: it stays as it is written", remedy)
 }
 
 // spend takes n bytes off the budget for expanded text.
@@ -111,7 +111,7 @@ func (v *variables) spend(n int, at fault.Position) bool {
 		return false
 	}
 	if v.spent += n; v.spent > maxExpanded {
-		v.list.Add(at, "", "the values of the variables make the file larger than 64 MiB", "")
+		mistake(v.list, at, "", "the values of the variables make the file larger than 64 MiB", "")
 		return false
 	}
 	return true
