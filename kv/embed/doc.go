@@ -16,6 +16,8 @@
 //   - WAL segments and the number of raft entries kept in memory are small.
 //   - Each new data directory gets its own cluster id, so that a client notices when a directory
 //     was thrown away (kv.ErrWentBack).
+//   - etcd ends the process when its disk is full or a file is damaged, without a word where its log
+//     is silent. Here that is Done and Err (ErrFailed, with directory and cause), and the owner ends.
 //   - Silence: nothing is logged unless a logger is given, and then only warnings and errors.
 //
 // It refuses: a data directory in use (ErrLocked), a port in use (ErrPortInUse), several members

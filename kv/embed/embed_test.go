@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,9 +22,8 @@ import (
 const limit = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("STRAIT_TEST_HOLD"); dir != "" {
-		hold(dir)
-		return
+	if code, ok := runOther(); ok {
+		os.Exit(code)
 	}
 	// Members of a cluster probe each other over kept-alive connections, which etcd leaves to their
 	// own read deadline (5 s) when it closes. A single member has none of these.
@@ -35,16 +33,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
 		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
 	)
-}
-
-// hold is the other process of TestLockedByProcess: it runs a server until it is killed.
-func hold(dir string) {
-	if _, err := embed.Start(context.Background(), embed.Config{DataDir: dir}); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println("ready")
-	select {}
 }
 
 func start(t testing.TB, c embed.Config) *embed.Server {
@@ -140,8 +128,7 @@ func wantLocked(t *testing.T, dir string) {
 
 func TestLockedByProcess(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "STRAIT_TEST_HOLD="+dir)
+	cmd := otherProcess("hold", dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,10 @@ package zapslog
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -17,7 +20,27 @@ func New(lg *slog.Logger) *zap.Logger {
 	if lg == nil {
 		return zap.NewNop()
 	}
-	return zap.New(core{lg: lg}, zap.WithFatalHook(zapcore.WriteThenGoexit))
+	return zap.New(core{lg: lg})
+}
+
+// WithFatal returns lg changed so that its Fatal and Panic end neither the process nor, with a
+// stack trace, everything: they hand the cause to f and end the goroutine that called them.
+func WithFatal(lg *zap.Logger, f func(error)) *zap.Logger {
+	return lg.WithOptions(zap.WithFatalHook(hook(f)), zap.WithPanicHook(hook(f)))
+}
+
+type hook func(error)
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (h hook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(ce.Message)
+	for _, f := range fields {
+		if e, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			err = fmt.Errorf("%s: %w", ce.Message, e)
+		}
+	}
+	h(err)
+	runtime.Goexit()
 }
 
 type core struct{ lg *slog.Logger }

@@ -29,3 +29,24 @@ func TestOnlyWhatSomebodyActsOn(t *testing.T) {
 	}
 	zapslog.New(nil).Error("silence")
 }
+
+func TestFatalEndsOneGoroutine(t *testing.T) {
+	for _, silent := range []*slog.Logger{nil, slog.New(slog.DiscardHandler)} {
+		for name, die := range map[string]func(*zap.Logger, string, ...zap.Field){"fatal": (*zap.Logger).Fatal, "panic": (*zap.Logger).Panic} {
+			causes := make(chan error, 1)
+			lg := zapslog.WithFatal(zapslog.New(silent), func(err error) { causes <- err })
+			disk := errors.New("disk full")
+			after := true
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				die(lg, "save", zap.String("path", "x"), zap.Error(disk))
+				after = false
+			}()
+			<-done
+			if err := <-causes; !errors.Is(err, disk) || err.Error() != "save: disk full" || !after {
+				t.Errorf("%s: %v, ended %v", name, err, after)
+			}
+		}
+	}
+}
