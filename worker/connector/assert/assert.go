@@ -110,15 +110,8 @@ func (w *writer) Write(ctx context.Context, b *batch.Batch) error {
 func (w *writer) failure(b *batch.Batch, bad *broken) error {
 	col := b.Schema.Table.Columns[bad.column.index]
 	v := shorten(value.Text(col.Type, b.Cols[bad.column.index], bad.row))
-	row := []byte{'['}
-	for c, a := range b.Cols {
-		if c > 0 {
-			row = append(row, ", "...)
-		}
-		row = value.AppendText(row, b.Schema.Table.Columns[c].Type, a, bad.row)
-	}
 	return fault.Fatalf("Assert: table %q, row %d of subtask %d, column %s: the value %s breaks the rule %s; the row is %s %s",
-		b.Schema.Table.Path, w.rows[b.Schema.Index]+int64(bad.row)+1, w.subtask, col.Name, v, bad.rule, b.Kind(bad.row), shorten(string(append(row, ']'))))
+		b.Schema.Table.Path, w.rows[b.Schema.Index]+int64(bad.row)+1, w.subtask, col.Name, v, bad.rule, b.Kind(bad.row), shorten(string(value.AppendRow(nil, b, bad.row))))
 }
 
 // entry is the prepared commit of one writer: the rows it has seen in this attempt, table by table.

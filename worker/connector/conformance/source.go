@@ -352,14 +352,7 @@ func Rows(b *batch.Batch) []string {
 
 // RowText writes a row as table, kind and values: t1 +I [1, a].
 func RowText(b *batch.Batch, i int) string {
-	vals := make([]byte, 0, 64)
-	for c, col := range b.Cols {
-		if c > 0 {
-			vals = append(vals, ", "...)
-		}
-		vals = value.AppendText(vals, b.Schema.Table.Columns[c].Type, col, i)
-	}
-	return fmt.Sprintf("%s %s [%s]", b.Schema.Table.Path, b.Kind(i), vals)
+	return fmt.Sprintf("%s %s %s", b.Schema.Table.Path, b.Kind(i), value.AppendRow(nil, b, i))
 }
 
 // Table is a table of a few columns for tests: Table("t", schema.Col(…), …).

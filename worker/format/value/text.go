@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"strait/plan/schema"
+	"strait/transport/batch"
 )
 
 // AppendText appends the text of row i of a, a column of type t. A null is "null".
@@ -65,6 +66,18 @@ func AppendText(dst []byte, t schema.Type, a arrow.Array, i int) []byte {
 
 // Text is AppendText as a string.
 func Text(t schema.Type, a arrow.Array, i int) string { return string(AppendText(nil, t, a, i)) }
+
+// AppendRow appends the values of row i of a batch: [1, a].
+func AppendRow(dst []byte, b *batch.Batch, i int) []byte {
+	dst = append(dst, '[')
+	for c, a := range b.Cols {
+		if c > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = AppendText(dst, b.Schema.Table.Columns[c].Type, a, i)
+	}
+	return append(dst, ']')
+}
 
 func appendNested(dst []byte, t schema.Type, a arrow.Array, i int) []byte {
 	switch a := a.(type) {
