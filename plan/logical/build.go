@@ -139,7 +139,7 @@ func (b *builder) infer(v *Vertex) {
 		v.Changelog = v.Changelog || in.Changelog
 	}
 	if known && v.Section != config.Source {
-		v.collect()
+		b.collect(v)
 		b.merged(v)
 	}
 	if !v.optionsOK || v.plugin.Standing != InBuild || b.l.Len() > before || v.Section != config.Source && (!known || len(v.Inputs) == 0) {
@@ -155,9 +155,16 @@ func (b *builder) infer(v *Vertex) {
 	}
 }
 
+// maxTables is the most tables that may reach one vertex: merges of merges multiply them.
+const maxTables = 50000
+
 // collect gathers the tables of all inputs.
-func (v *Vertex) collect() {
+func (b *builder) collect(v *Vertex) {
 	for i, in := range v.Inputs {
+		if len(v.In)+len(in.Out) > maxTables {
+			b.l.Add(v.Pos, v.Path, fmt.Sprintf("more than %d tables reach it", maxTables), "merge fewer inputs, or split the job")
+			return
+		}
 		for j, t := range in.Out {
 			v.In = append(v.In, t)
 			v.From = append(v.From, TableRef{i, j})

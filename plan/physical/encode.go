@@ -103,7 +103,7 @@ func (p *Pipeline) checkChains(vertices map[plan.VertexID]*Vertex) error {
 			return fmt.Errorf("edge %d goes from chain %d to chain %d", i, e.From, e.To)
 		case !slices.Contains([]string{Forward, Rebalance, Hash, Broadcast}, e.Exchange):
 			return fmt.Errorf("edge %d has exchange %q", i, e.Exchange)
-		case e.Exchange == Hash && len(e.Keys) != len(e.Tables):
+		case e.Exchange == Hash && len(e.Keys) != len(e.Tables) || e.Exchange != Hash && len(e.Keys) > 0:
 			return fmt.Errorf("edge %d has %d keys for %d tables", i, len(e.Keys), len(e.Tables))
 		}
 		for j, t := range e.Tables {
