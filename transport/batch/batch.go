@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 
 	"strait/plan/schema"
 )
@@ -52,12 +53,37 @@ func (b *Batch) Slice(from, to int) *Batch {
 	cols := make([]arrow.Array, len(b.Cols))
 	for i, c := range b.Cols {
 		cols[i] = array.NewSlice(c, int64(from), int64(to))
+		settle(cols[i])
 	}
 	out := &Batch{Schema: b.Schema, Cols: cols, Rows: to - from}
 	if b.Kinds != nil {
 		out.Kinds = b.Kinds[from:to]
 	}
 	return out
+}
+
+// settle counts the nulls of a sliced array now: Arrow does it at the first question and writes the answer down,
+// which is a race when several goroutines share the batch.
+func settle(a arrow.Array) {
+	a.NullN()
+	if s, ok := a.(*array.Struct); ok {
+		for f := range s.NumField() {
+			settle(s.Field(f))
+		}
+	}
+}
+
+// Nulls is the number of nulls among the elements of d. Unlike d.NullN it is right for slices too.
+func Nulls(d arrow.ArrayData) int {
+	switch n := d.NullN(); {
+	case d.DataType().ID() == arrow.NULL:
+		return d.Len()
+	case n >= 0:
+		return n
+	case len(d.Buffers()) == 0 || d.Buffers()[0] == nil:
+		return 0
+	}
+	return d.Len() - bitutil.CountSetBits(d.Buffers()[0].Bytes(), d.Offset(), d.Len())
 }
 
 // Bytes is the size of the rows: what counters and queue bounds use. Validity bitmaps are left out.

@@ -278,7 +278,11 @@ func (c *column) gather(src arrow.ArrayData, rows []int32) {
 
 // gatherValid appends the validity of the elements. Before c.n is moved on.
 func (c *column) gatherValid(src arrow.ArrayData, rows []int32) {
-	if c.layout == layoutNull || src.NullN() == 0 && c.nulls == 0 {
+	if c.layout == layoutNull {
+		return
+	}
+	nulls := Nulls(src)
+	if nulls == 0 && c.nulls == 0 {
 		return
 	}
 	if c.nulls == 0 {
@@ -286,7 +290,7 @@ func (c *column) gatherValid(src arrow.ArrayData, rows []int32) {
 		bitutil.SetBitsTo(c.valid, 0, int64(c.n), true)
 	}
 	c.valid = growBits(c.valid, c.n, len(rows))
-	if src.NullN() == 0 {
+	if nulls == 0 {
 		bitutil.SetBitsTo(c.valid, int64(c.n), int64(len(rows)), true)
 		return
 	}

@@ -65,7 +65,7 @@ func EncodedBound(b *batch.Batch) int64 {
 
 func nodeBound(d arrow.ArrayData) int64 {
 	rows, n := int64(d.Len()), int64(nodeHead)
-	if d.NullN() > 0 {
+	if batch.Nulls(d) > 0 {
 		n += rows/8 + 9
 	}
 	switch dt := d.DataType().(type) {
@@ -117,7 +117,7 @@ func offsets(d arrow.ArrayData) []int32 {
 func appendNode(dst []byte, d arrow.ArrayData) []byte {
 	rows, flags, head := d.Len(), byte(0), len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
-	if _, null := d.DataType().(*arrow.NullType); !null && d.NullN() > 0 {
+	if _, null := d.DataType().(*arrow.NullType); !null && batch.Nulls(d) > 0 {
 		flags = flagValidity
 		dst = appendBits(dst, d.Buffers()[0].Bytes(), d.Offset(), rows)
 	}
