@@ -454,3 +454,6 @@ func (a *Attempt) caller(v *vertex) *caller {
 	a.callers = append(a.callers, c)
 	return c
 }
+
+// Job is the id of the job with the create revision of its spec.
+func (a *Attempt) Job() string { return a.cfg.Job }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"strait/plan/state"
+	"strait/worker/task/tasktest"
 )
 
 func allOnce(t *testing.T, what string, got map[int64]int, n int64) {
@@ -21,13 +22,13 @@ func allOnce(t *testing.T, what string, got map[int64]int, n int64) {
 func TestBoundedJob(t *testing.T) {
 	for _, sink := range []string{"TestSink", "TestTwoPhase", "TestAggregating"} {
 		t.Run(sink, func(t *testing.T) {
-			w := newWorld(t, 7, 2500)
-			x := build(t, planOf(t, shape{[]string{"TestSource", sink}, 3}), nil)
+			w := tasktest.New(t, 7, 2500)
+			x := build(t, tasktest.Plan(t, tasktest.Chain{Plugins: []string{"TestSource", sink}, Parallelism: 3}), nil)
 			defer x.stop(t)
 			x.Start(1)
 			s := x.drain(t, 1)
-			allOnce(t, "written", w.written, 7*2500)
-			if len(w.visible) != 0 {
+			allOnce(t, "written", w.Written(), 7*2500)
+			if len(w.Visible()) != 0 {
 				t.Error("rows are visible before the checkpoint is complete")
 			}
 			if sink == "TestSink" {
@@ -42,7 +43,7 @@ func TestBoundedJob(t *testing.T) {
 			if err := x.Commit(1, s.Prepared); err != nil {
 				t.Fatal(err)
 			}
-			allOnce(t, "visible", w.visible, 7*2500)
+			allOnce(t, "visible", w.Visible(), 7*2500)
 			for _, g := range x.States() {
 				if g.State != state.TaskPrepareClose || g.Len() != 3 {
 					t.Errorf("state %+v", g)
@@ -57,18 +58,18 @@ func TestBoundedJob(t *testing.T) {
 }
 
 func TestExchange(t *testing.T) {
-	w := newWorld(t, 4, 3000)
-	x := build(t, planOf(t, shape{[]string{"TestSource"}, 2}, shape{[]string{"TestEven", "TestTwoPhase"}, 3}), nil)
+	w := tasktest.New(t, 4, 3000)
+	x := build(t, tasktest.Plan(t, tasktest.Chain{Plugins: []string{"TestSource"}, Parallelism: 2}, tasktest.Chain{Plugins: []string{"TestEven", "TestTwoPhase"}, Parallelism: 3}), nil)
 	defer x.stop(t)
 	x.Start(1)
 	s := x.drain(t, 1)
 	if err := x.Commit(1, s.Prepared); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.visible) != 6000 {
-		t.Errorf("%d rows, want 6000", len(w.visible))
+	if len(w.Visible()) != 6000 {
+		t.Errorf("%d rows, want 6000", len(w.Visible()))
 	}
-	for v, n := range w.visible {
+	for v, n := range w.Visible() {
 		if v%2 != 0 || n != 1 {
 			t.Fatalf("row %d is there %d times", v, n)
 		}

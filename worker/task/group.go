@@ -427,7 +427,7 @@ func (g *group) aborted(n plan.CheckpointID) {
 		}
 	}
 	if g.input != nil {
-		g.input.align.abort(n)
+		g.input.abort(n)
 	}
 	if g.source != nil {
 		g.source.cut.Settled(n)

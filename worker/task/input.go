@@ -3,8 +3,10 @@ package task
 import (
 	"context"
 
+	"strait/checkpoint/align"
+	"strait/plan"
 	"strait/plan/physical"
-	"strait/plan/state"
+	"strait/transport/batch"
 	"strait/transport/stream"
 )
 
@@ -13,9 +15,7 @@ type inputHead struct {
 	g     *group
 	ends  []inputEnd
 	turn  int
-	align *aligner
-	open  []bool // by channel over all edges: End has not come
-	left  int    // channels that are open
+	align *align.Aligner
 }
 
 // inputEnd is one edge: its channels are numbered from first on among those of the group, its tables from tables on
@@ -35,11 +35,7 @@ func newInputHead(g *group, net Net) *inputHead {
 		channels += in.Channels()
 		tables += len(edgeOf(g.a.cfg.Pipeline, id).Tables)
 	}
-	h.open, h.left = make([]bool, channels), channels
-	for i := range h.open {
-		h.open[i] = true
-	}
-	h.align = newAligner(h, channels)
+	h.align = align.New(channels)
 	return h
 }
 
@@ -106,30 +102,46 @@ func (h *inputHead) move(ctx context.Context) (bool, error) {
 
 func (h *inputHead) take(ctx context.Context, e *inputEnd, item stream.Item) error {
 	channel := e.first + item.Channel
-	switch item.Kind {
-	case stream.Rows:
-		b := item.Batch
-		if e.tables > 0 { // the tables of this edge come behind those of others
-			moved := *b
-			s := *b.Schema
-			s.Index += e.tables
-			moved.Schema = &s
-			b = &moved
-		}
-		return h.g.pass(ctx, b, b.Bytes())
-	case stream.Barrier:
-		if h.align.arrive(channel, item.Barrier) {
-			return h.g.barrier(ctx, item.Barrier)
-		}
-	case stream.End:
-		if h.open[channel] {
-			h.open[channel] = false
-			if h.left--; h.left == 0 && h.g.state() == state.TaskRunning {
-				return h.g.end(ctx)
+	v, err := h.align.Step(channel, item.Element)
+	if err != nil {
+		return err
+	}
+	if v.Release {
+		h.release()
+	}
+	switch v.Action {
+	case align.Hold:
+		h.hold(channel)
+	case align.Complete:
+		return h.g.barrier(ctx, v.Barrier)
+	case align.Deliver:
+		if item.Kind == stream.Rows {
+			b := item.Batch
+			if e.tables > 0 { // the tables of this edge come behind those of others
+				b = renumber(b, e.tables)
 			}
+			return h.g.pass(ctx, b, b.Bytes())
+		}
+		if v.Ended {
+			return h.g.end(ctx)
 		}
 	}
 	return nil
+}
+
+// abort drops an alignment that will not complete.
+func (h *inputHead) abort(n plan.CheckpointID) {
+	if h.align.Abort(n) {
+		h.release()
+	}
+}
+
+// renumber gives a batch of a later edge the place of its table among all that come in.
+func renumber(b *batch.Batch, by int) *batch.Batch {
+	moved, s := *b, *b.Schema
+	s.Index += by
+	moved.Schema = &s
+	return &moved
 }
 
 func edgeOf(p *physical.Pipeline, id int) *physical.Edge {

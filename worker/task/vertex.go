@@ -7,6 +7,7 @@ import (
 	"strait/plan"
 	"strait/plan/config"
 	"strait/plan/fault"
+	"strait/plan/logical"
 	"strait/plan/option"
 	"strait/plan/physical"
 	"strait/transport/batch"
@@ -136,20 +137,6 @@ func notInBuild(kind, name string) error {
 // decode reads the options the way the planner did; the plan has them as the job file does.
 func decode(spec *option.Spec, v *vertex) (option.Values, error) {
 	var l fault.List
-	values := spec.Decode(v.Options, v.Path, &l, commonOptions(v.Section)...)
+	values := spec.Decode(v.Options, v.Path, &l, logical.Common(v.Section)...)
 	return values, l.Err()
-}
-
-// commonOptions are what every plugin of a section has besides its own.
-func commonOptions(s config.Section) []option.Option {
-	strings := func(name string, aliases ...string) option.Option {
-		return option.Option{Name: name, Aliases: aliases, Type: option.TAny}
-	}
-	switch s {
-	case config.Source:
-		return []option.Option{strings("plugin_output", "result_table_name"), strings("parallelism"), strings("plugin_name")}
-	case config.Transform:
-		return []option.Option{strings("plugin_input", "source_table_name"), strings("plugin_output", "result_table_name"), strings("parallelism"), strings("plugin_name")}
-	}
-	return []option.Option{strings("plugin_input", "source_table_name"), strings("parallelism"), strings("multi_table_sink_replica"), strings("plugin_name")}
 }

@@ -1,0 +1,153 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sort"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"strait/plan"
+	"strait/plan/state"
+	"strait/worker/task"
+)
+
+// Handler serves GET /counters/<job>: the live counters of a job on this worker, a JSON list of record.VertexCount.
+// A job that is not here has an empty list.
+func (w *Worker) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /counters/{job}", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(task.Records(w.Counters(plan.JobID(r.PathValue("job")))))
+	})
+	return mux
+}
+
+// Counters are the live counters of a job on this worker, by vertex.
+func (w *Worker) Counters(job plan.JobID) []task.Count {
+	var out []task.Count
+	at := map[plan.VertexID]int{}
+	for _, x := range w.running() {
+		if x.job != job {
+			continue
+		}
+		for _, c := range x.tasks.Counts() {
+			i, ok := at[c.Vertex]
+			if !ok {
+				at[c.Vertex] = len(out)
+				out = append(out, c)
+				continue
+			}
+			out[i].Merge(c)
+		}
+	}
+	return out
+}
+
+// attempt is one that has tasks here.
+type attempt struct {
+	pipeline
+	tasks *task.Attempt
+}
+
+// running lists the attempts of the current life, by job and pipeline.
+func (w *Worker) running() []attempt {
+	l := w.current()
+	if l == nil {
+		return nil
+	}
+	var out []attempt
+	l.mu.Lock()
+	for p, h := range l.hosts {
+		h.mu.Lock()
+		if x := h.live; x != nil {
+			select {
+			case <-x.built:
+				if x.tasks != nil {
+					out = append(out, attempt{p, x.tasks})
+				}
+			default:
+			}
+		}
+		h.mu.Unlock()
+	}
+	l.mu.Unlock()
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].job != out[j].job {
+			return out[i].job < out[j].job
+		}
+		return out[i].id < out[j].id
+	})
+	return out
+}
+
+// registerMetrics adds the worker's metrics to the set of the process. What belongs to jobs is written as it is at
+// the time of the look, so nothing of a job is left behind when it ends.
+func (w *Worker) registerMetrics() {
+	s := w.cfg.Metrics
+	s.NewGauge("strait_worker_ready", func() float64 { return boolean(w.Ready() == nil) })
+	s.NewGauge("strait_worker_incarnation", func() float64 { return float64(w.Incarnation()) })
+	s.NewGauge("strait_worker_slots", func() float64 { return float64(w.cfg.Slots) })
+	s.RegisterMetricsWriter(w.writeMetrics)
+}
+
+// unregisterMetrics takes them off again.
+func (w *Worker) unregisterMetrics() {
+	for _, n := range []string{"strait_worker_ready", "strait_worker_incarnation", "strait_worker_slots"} {
+		w.cfg.Metrics.UnregisterMetric(n)
+	}
+}
+
+func (w *Worker) writeMetrics(out io.Writer) {
+	type row struct {
+		labels string
+		c      task.Count
+	}
+	var rows []row
+	tasks := map[string]int{}
+	var taskNames []string
+	for _, a := range w.running() {
+		for _, c := range a.tasks.Counts() {
+			rows = append(rows, row{fmt.Sprintf(`{job=%q,pipeline="%d",vertex=%q,worker=%q}`, a.job, a.id, c.Vertex, w.cfg.Name), c})
+		}
+		for _, g := range a.tasks.States() {
+			if g.State == state.TaskReady {
+				continue
+			}
+			k := fmt.Sprintf(`strait_worker_tasks{job=%q,pipeline="%d",state=%q,worker=%q}`, a.job, a.id, g.State, w.cfg.Name)
+			if _, ok := tasks[k]; !ok {
+				taskNames = append(taskNames, k)
+			}
+			tasks[k] += g.Len()
+		}
+	}
+	counter := func(name string, f func(task.Count) int64) {
+		for _, r := range rows {
+			metrics.WriteCounterUint64(out, name+r.labels, uint64(f(r.c)))
+		}
+	}
+	counter("strait_worker_rows_in_total", func(c task.Count) int64 { return c.RowsIn })
+	counter("strait_worker_rows_out_total", func(c task.Count) int64 { return c.RowsOut })
+	counter("strait_worker_bytes_in_total", func(c task.Count) int64 { return c.BytesIn })
+	counter("strait_worker_bytes_out_total", func(c task.Count) int64 { return c.BytesOut })
+	seconds := func(name string, f func(task.Count) float64) {
+		for _, r := range rows {
+			metrics.WriteCounterFloat64(out, name+r.labels, f(r.c))
+		}
+	}
+	seconds("strait_worker_busy_seconds_total", func(c task.Count) float64 { return c.Busy.Seconds() })
+	seconds("strait_worker_backpressured_seconds_total", func(c task.Count) float64 { return c.Blocked.Seconds() })
+	seconds("strait_worker_idle_seconds_total", func(c task.Count) float64 { return c.Idle.Seconds() })
+	for _, n := range taskNames {
+		metrics.WriteGaugeUint64(out, n, uint64(tasks[n]))
+	}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,138 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"strait/kv"
+	"strait/kv/session"
+	"strait/worker/task"
+)
+
+// Limits on coming back after a lost session.
+const (
+	maxLives   = 10 // within livesWithin
+	livesSpan  = 10 * time.Minute
+	firstPause = 200 * time.Millisecond
+	mostPause  = 10 * time.Second
+)
+
+// ErrHung is wrapped by the error of Run when a plugin's call did not come back: the process must exit at once.
+var ErrHung = task.ErrHung
+
+// Worker is the worker role of a process.
+type Worker struct {
+	cfg   Config
+	plans *planCache
+
+	mu   sync.Mutex
+	life *life // the current incarnation, once it is registered
+	why  error // why there is none
+}
+
+// New checks the configuration. Nothing runs before Run.
+func New(cfg Config) (*Worker, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg.withDefaults()
+	if cfg.Slots == 0 {
+		cfg.Slots = max(runtime.GOMAXPROCS(0), 1)
+	}
+	if cfg.CPU == 0 {
+		cfg.CPU = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Host == "" {
+		cfg.Host, _ = os.Hostname()
+	}
+	w := &Worker{cfg: cfg, plans: newPlanCache(), why: errors.New("the worker has not registered yet")}
+	w.registerMetrics()
+	return w, nil
+}
+
+// Run is New and Worker.Run.
+func Run(ctx context.Context, cfg Config) error {
+	w, err := New(cfg)
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// Run works until ctx ends: then it ends its tasks, says so, gives its name free and returns nil, within
+// StopTimeout. A lost session is a new incarnation, not an end. Errors: ErrHung (exit at once), a store that went
+// back, a store that refuses, sessions lost too often.
+func (w *Worker) Run(ctx context.Context) error {
+	defer w.unregisterMetrics()
+	var lost []time.Time
+	pause := firstPause
+	for {
+		err := w.live(ctx)
+		switch {
+		case errors.Is(err, ErrHung), errors.Is(err, kv.ErrWentBack), errors.Is(err, kv.ErrRefused):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			return errors.New("worker: BUG: a life ended without a reason")
+		case !errors.Is(err, session.ErrLost):
+			return err
+		}
+		now := time.Now()
+		lost = append(lost, now)
+		for len(lost) > 0 && now.Sub(lost[0]) > livesSpan {
+			lost = lost[1:]
+		}
+		if len(lost) >= maxLives {
+			return fmt.Errorf("worker %s lost its session %d times within %v, the last time: %w; look at etcd and at the clock and load of this host", w.cfg.Name, len(lost), livesSpan, err)
+		}
+		if len(lost) == 1 {
+			pause = firstPause
+		}
+		w.cfg.Log.Warn("worker comes back as a new incarnation", "worker", w.cfg.Name, "after", pause, "err", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// Ready says whether the worker can be given work; nil when it can. It does not block.
+func (w *Worker) Ready() error {
+	w.mu.Lock()
+	l, why := w.life, w.why
+	w.mu.Unlock()
+	if l == nil {
+		return why
+	}
+	return l.ready()
+}
+
+// Incarnation is the create revision of the worker's key; 0 while it is not registered.
+func (w *Worker) Incarnation() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life == nil {
+		return 0
+	}
+	return w.life.incarnation
+}
+
+func (w *Worker) set(l *life, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.life, w.why = l, why
+}
+
+func (w *Worker) current() *life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.life
+}
