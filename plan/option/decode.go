@@ -108,6 +108,9 @@ func (v Values) decodeOption(o *Option, n *Node, l *fault.List) {
 	v.value[o.Name] = val
 }
 
+// ErrUnknown is what a mistake about the name of an option wraps; its value plays no part.
+var ErrUnknown = errors.New("unknown option")
+
 var errNoValue = errors.New("is a variable without a value")
 
 // variable is the name in a ${name} that was left in a value because nobody gave it a value.
@@ -230,7 +233,7 @@ func (s *Spec) unknownKeys(n *Node, prefix, path string, known map[string]bool, 
 			l.Warn(f.Pos, path, "unknown option "+strconv.Quote(key)+" has no effect", remedy)
 			continue
 		}
-		l.Add(f.Pos, path, "unknown option "+strconv.Quote(key), remedy)
+		l.AddError(&fault.Mistake{Pos: f.Pos, Path: path, Found: "unknown option " + strconv.Quote(key), Remedy: remedy, Err: ErrUnknown})
 	}
 }
 
