@@ -71,7 +71,6 @@ type openSplit struct {
 	at     int64 // offset of the byte behind the window
 	window []byte
 	consts []constant
-	final  bool // no byte behind the split counts
 }
 
 // constant is a partition column.
@@ -101,8 +100,8 @@ func (r *reader) Open(ctx context.Context, s connector.Split, pos []byte) error 
 	if err != nil {
 		return in.openError(d.Path, err)
 	}
-	if info.Size < d.End {
-		return fault.Fatalf("file %s was cut off while the job ran: it had %d bytes and has %d; start the job anew", d.Path, d.Size, info.Size)
+	if info.Size < d.End || in.format == formatParquet && info.Size != d.Size {
+		return fault.Fatalf("file %s was changed while the job ran: it had %d bytes and has %d; start the job anew", d.Path, d.Size, info.Size)
 	}
 	f, err := in.fs.Open(d.Path)
 	if err != nil {
@@ -110,18 +109,16 @@ func (r *reader) Open(ctx context.Context, s connector.Split, pos []byte) error 
 	}
 	o := &openSplit{in: in, data: d, f: f, consts: in.constants(d.Path, r.schemas[d.Table].Table)}
 	if in.format == formatParquet {
-		r.pq, err = in.openParquet(ctx, o, r.files[d.Table], p.Offset)
-	} else {
-		r.open = o
-		err = o.begin(r.files[d.Table], p.Offset)
-	}
-	if err != nil {
-		_ = r.Close()
-		if r.open == nil {
+		if r.pq, err = in.openParquet(ctx, o, r.files[d.Table], p.Offset); err != nil {
 			_ = f.Close()
 		}
 		return err
 	}
+	if err := o.begin(r.files[d.Table], p.Offset); err != nil {
+		_ = f.Close()
+		return err
+	}
+	r.open = o
 	return nil
 }
 
@@ -158,7 +155,6 @@ func (o *openSplit) begin(s *batch.Schema, at int64) error {
 	if at >= 0 {
 		o.at = at
 	}
-	o.final = true
 	var err error
 	switch {
 	case in.content:

@@ -15,6 +15,7 @@ import (
 	"strait/worker/format/csv"
 	"strait/worker/format/field"
 	jsonformat "strait/worker/format/json"
+	"strait/worker/format/parquet"
 	"strait/worker/format/text"
 )
 
@@ -52,7 +53,7 @@ type output struct {
 	by      []int // partition columns
 	dirExpr string
 	encoder func() (format.Encoder, error)
-	parquet *parquetOptions
+	parquet *parquet.Layout
 }
 
 func newSink(_ context.Context, f FS, c connector.SinkConfig) (connector.Sink, error) {

@@ -133,21 +133,21 @@ func (e *enumerator) Discover(ctx context.Context, at []byte) (connector.Discove
 		return connector.Discovery{}, err
 	}
 	var d connector.Discovery
-	for e.table < len(e.s.inputs) && len(d.Splits) < splitsPerCall {
-		if e.next == len(e.files) {
+	for more := true; more; {
+		for e.next == len(e.files) && e.table < len(e.s.inputs) { // the cursor never points behind a table's last file
 			e.table++
 			if err := e.list(ctx); err != nil {
 				return connector.Discovery{}, err
 			}
-			continue
+		}
+		if e.table >= len(e.s.inputs) || len(d.Splits) >= splitsPerCall {
+			break
 		}
 		scanned, err := e.cut(ctx, &d)
 		if err != nil {
 			return connector.Discovery{}, err
 		}
-		if scanned {
-			break
-		}
+		more = !scanned || e.next == len(e.files)
 	}
 	c = cursor{Version: splitVersion, Table: e.table, Offset: e.off}
 	if e.next < len(e.files) {

@@ -30,6 +30,7 @@ type input struct {
 	content bool // no schema: every line is the column content
 	given   *schema.Table
 	table   *schema.Table // as handed on: read columns, then partition columns
+	first   string        // parquet: the file whose columns were looked at
 	cols    []string      // read columns, by the names they have in the files
 	formats *field.Formats
 	csv     csv.Options

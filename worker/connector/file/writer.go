@@ -75,7 +75,6 @@ type part struct {
 type sinkFile interface {
 	write(b *batch.Batch, rows []int32) error
 	buffered() int64
-	flush() error
 	finish() error
 }
 
@@ -199,7 +198,7 @@ func (w *writer) put(p *part, b *batch.Batch, rows []int32, n int) error {
 	return nil
 }
 
-// relieve writes out the biggest buffer when all parquet files together hold too much.
+// relieve closes the part with the biggest buffer when all parquet files together hold too much.
 func (w *writer) relieve() error {
 	var total int64
 	var big *part
@@ -213,13 +212,10 @@ func (w *writer) relieve() error {
 			big = p
 		}
 	}
-	if total < parquetBuffer || big == nil {
+	if total < parquetBuffer || len(w.open) < 2 { // a lone file ends its row groups by itself
 		return nil
 	}
-	if err := big.w.flush(); err != nil {
-		return w.failure(big, err)
-	}
-	return nil
+	return w.close(big)
 }
 
 // part is the open file of a folder of a table; it opens one where there is none.
