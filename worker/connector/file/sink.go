@@ -183,7 +183,7 @@ func (s *sink) output(v option.Values, t *schema.Table, formats *field.Formats, 
 		}
 	}
 	if len(o.columns) == 0 {
-		l.Add(posOf(v, ""), v.Path(""), "no column is left to write", "set is_partition_field_write_in_file = true, or name more sink_columns")
+		l.Add(posOf(v, "sink_columns"), v.Path("sink_columns"), "no column is left to write", "set is_partition_field_write_in_file = true, or name more sink_columns")
 		return o
 	}
 	s.encoding(v, o, formats, l)
