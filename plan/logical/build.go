@@ -140,7 +140,9 @@ func (b *builder) infer(v *Vertex) {
 	}
 	if known && v.Section != config.Source {
 		b.collect(v)
-		b.merged(v)
+		if v.optionsOK {
+			b.merged(v)
+		}
 	}
 	if !v.optionsOK || v.plugin.Standing != InBuild || b.l.Len() > before || v.Section != config.Source && (!known || len(v.Inputs) == 0) {
 		return

@@ -2,6 +2,7 @@ package logical
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +40,15 @@ in = source Fake, parallelism 3: in(a int, b string)
 `
 	if got := Explain(d); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	view, err := json.Marshal(Show(d))
+	wantView := `{"job":"orders","mode":"BATCH","vertices":[` +
+		`{"id":"in","section":"source","plugin":"Fake","path":"source[0] (Fake)","parallelism":3,"bounded":true},` +
+		`{"id":"transform.Copy.0","section":"transform","plugin":"Copy","path":"transform[0] (Copy)","parallelism":3,"inputs":["in"]},` +
+		`{"id":"transform.Copy.1","section":"transform","plugin":"Copy","path":"transform[1] (Copy)","parallelism":5,"inputs":["transform.Copy.0"]},` +
+		`{"id":"sink.Out.0","section":"sink","plugin":"Out","path":"sink[0] (Out)","parallelism":5,"inputs":["transform.Copy.1"],"guarantee":"at least once"}]}`
+	if err != nil || string(view) != wantView {
+		t.Errorf("got  %s\nwant %s", view, wantView)
 	}
 	if d.Name != "orders" || d.Vertex("in") == nil || d.Vertex("sink.Out.1") != nil {
 		t.Error("names")

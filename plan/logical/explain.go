@@ -11,12 +11,8 @@ import (
 // Explain draws the Dag as a tree from its sources. A vertex with several inputs stands below the first; below
 // the others its id is a reference.
 func Explain(d *Dag) string {
-	mode := "BATCH"
-	if d.Env.Streaming {
-		mode = "STREAMING"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Dag %s: %s, %d vertices\n", d.Name, mode, len(d.Vertices))
+	fmt.Fprintf(&b, "Dag %s: %s, %d vertices\n", d.Name, mode(d.Env), len(d.Vertices))
 	drawn := map[*Vertex]bool{}
 	var draw func(v *Vertex, head, tail string)
 	draw = func(v *Vertex, head, tail string) {

@@ -25,7 +25,7 @@ func ParseBytes(s string) (int64, error) {
 			continue
 		}
 		n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(t, u.suffix)), 64)
-		if err != nil || n < 0 || n*u.factor > math.MaxInt64/2 {
+		if err != nil || !(n >= 0 && n*u.factor < math.MaxInt64/2) { // NaN is neither
 			break
 		}
 		return int64(n * u.factor), nil
