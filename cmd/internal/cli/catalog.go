@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"strait/plan/config"
+	"strait/plan/logical"
+	"strait/plan/option"
+	"strait/plan/schema"
+	"strait/worker/connector"
+	"strait/worker/connector/known"
+	"strait/worker/transform"
+)
+
+// catalog answers the planner from the registries of this build.
+type catalog struct {
+	folder string // where relative paths of the job start
+}
+
+// Lookup implements logical.Catalog.
+func (c catalog) Lookup(section config.Section, name string) logical.Plugin {
+	switch section {
+	case config.Source:
+		if f := connector.FindSource(name); f != nil {
+			return c.source(f)
+		}
+	case config.Transform:
+		if f := transform.Find(name); f != nil {
+			return c.transform(f)
+		}
+	case config.Sink:
+		if f := connector.FindSink(name); f != nil {
+			return c.sink(f)
+		}
+	}
+	return foreign(section, name)
+}
+
+// foreign classifies a name that no registry has.
+func foreign(section config.Section, name string) logical.Plugin {
+	k := known.Find(string(section), name)
+	switch {
+	case k == nil:
+		return logical.Plugin{Name: name, Standing: logical.Unknown, Hint: option.Nearest(name, pluginNames(section))}
+	case k.Refused != "":
+		return logical.Plugin{Name: k.Name, Standing: logical.Refused, Hint: k.Refused}
+	}
+	return logical.Plugin{Name: k.Name, Standing: logical.NotInBuild}
+}
+
+func pluginNames(section config.Section) []string {
+	var names []string
+	switch section {
+	case config.Source:
+		for _, f := range connector.AllSources() {
+			names = append(names, f.Name)
+		}
+	case config.Transform:
+		for _, f := range transform.All() {
+			names = append(names, f.Name)
+		}
+	case config.Sink:
+		for _, f := range connector.AllSinks() {
+			names = append(names, f.Name)
+		}
+	}
+	return append(names, known.Names(string(section))...)
+}
+
+func (c catalog) source(f *connector.SourceFactory) logical.Plugin {
+	return logical.Plugin{
+		Name: f.Name, Standing: logical.InBuild, Options: &f.Options,
+		Source: func(ctx context.Context, r logical.SourceRequest) (logical.SourceInfo, error) {
+			s, err := f.New(ctx, connector.SourceConfig{
+				Options: r.Options, Streaming: r.Streaming, Parallelism: r.Parallelism, NoIO: r.NoIO, Folder: c.folder,
+			})
+			if err != nil {
+				return logical.SourceInfo{}, standing(err)
+			}
+			info := logical.SourceInfo{Tables: s.Tables(), Bounded: s.Bounded()}
+			if k, ok := s.(connector.Changelog); ok {
+				info.Changelog = k.Changelog()
+			}
+			return info, nil
+		},
+	}
+}
+
+func (c catalog) transform(f *transform.Factory) logical.Plugin {
+	return logical.Plugin{
+		Name: f.Name, Standing: logical.InBuild, Options: &f.Options,
+		Transform: func(_ context.Context, r logical.TransformRequest) ([]*schema.Table, error) {
+			t, err := f.New(transform.Config{Options: r.Options, Inputs: r.Inputs})
+			if err != nil {
+				return nil, standing(err)
+			}
+			out := make([]*schema.Table, len(r.Tables))
+			var errs []error
+			for i, in := range r.Tables {
+				if out[i], err = t.Output(in); err != nil {
+					errs = append(errs, standing(err))
+				}
+			}
+			return out, errors.Join(errs...)
+		},
+	}
+}
+
+func (c catalog) sink(f *connector.SinkFactory) logical.Plugin {
+	return logical.Plugin{
+		Name: f.Name, Standing: logical.InBuild, Options: &f.Options,
+		Sink: func(ctx context.Context, r logical.SinkRequest) (logical.SinkInfo, error) {
+			s, err := f.New(ctx, connector.SinkConfig{
+				Options: r.Options, Tables: r.Tables, Streaming: r.Streaming, Parallelism: r.Parallelism,
+				JobName: r.JobName, Folder: c.folder,
+			})
+			if err != nil {
+				return logical.SinkInfo{}, standing(err)
+			}
+			claim := s.Claim()
+			info := logical.SinkInfo{Guarantee: string(claim.Guarantee), Locks: claim.Locks, HostBound: claim.HostBound}
+			_, info.TwoPhase = s.(connector.TwoPhase)
+			_, info.Aggregated = s.(connector.Aggregating)
+			return info, nil
+		},
+	}
+}
+
+// standing turns the SDK's "not in this build" into the planner's.
+func standing(err error) error {
+	if errors.Is(err, connector.ErrNotInBuild) {
+		return fmt.Errorf("%w%w", err, silent{logical.ErrNotInBuild})
+	}
+	return err
+}
+
+// silent wraps an error for errors.Is without adding text.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }

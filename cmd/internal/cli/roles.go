@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"golang.org/x/sync/errgroup"
+
+	"strait/checkpoint/storage"
+	"strait/cmd/internal/ops"
+	"strait/coordinator"
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/plan/logical"
+	"strait/worker"
+)
+
+// roles is what the roles of one process have in common.
+type roles struct {
+	store   *kv.Store
+	tree    keys.Tree
+	storage *storage.Local
+	ttl     time.Duration // 0: the default
+	log     *slog.Logger
+	stdout  io.Writer
+}
+
+// part is a role that is ready to run.
+type part struct {
+	run   func(context.Context) error
+	ready func() error
+	ops   *ops.Server
+
+	incarnation func() int64 // of a worker
+}
+
+// catalogFor is the catalog of a job whose relative paths begin in folder.
+func catalogFor(folder string) logical.Catalog { return catalog{folder: folder} }
+
+func openStorage(dir string) (*storage.Local, error) {
+	s, err := storage.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint storage: %w", err)
+	}
+	return s, nil
+}
+
+// coordinator makes the coordinator of this process. opsListen is its HTTP port.
+func (r *roles) coordinator(name, opsListen string, strategy coordinator.Strategy) (*part, error) {
+	p := &part{}
+	s, err := ops.Listen(opsListen, func() error { return p.ready() })
+	if err != nil {
+		return nil, err
+	}
+	c, err := coordinator.New(coordinator.Config{
+		Store: r.store, Tree: r.tree, Name: name, OpsAddr: s.Addr(), Catalog: catalogFor, Storage: r.storage,
+		SessionTTL: r.ttl, Strategy: strategy, Log: r.log, Metrics: metrics.GetDefaultSet(),
+	})
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	s.Handle("/counters/", c.Handler())
+	p.run, p.ready, p.ops = serving(s, c.Run), r.reachable, s
+	return p, nil
+}
+
+// reachable says whether the store answers, within a second.
+func (r *roles) reachable() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := r.store.Revision(ctx); err != nil {
+		return fmt.Errorf("etcd does not answer: %w", err)
+	}
+	return nil
+}
+
+// worker makes the worker of this process.
+func (r *roles) worker(cfg worker.Config, opsListen string) (*part, error) {
+	p := &part{}
+	s, err := ops.Listen(opsListen, func() error { return p.ready() })
+	if err != nil {
+		return nil, err
+	}
+	cfg.Store, cfg.Tree, cfg.Storage, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.storage, r.ttl, r.log, r.stdout
+	cfg.OpsAddress, cfg.Version, cfg.Metrics = s.Addr(), Version, metrics.GetDefaultSet()
+	w, err := worker.New(cfg)
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	s.Handle("/counters/", w.Handler())
+	p.run, p.ready, p.ops, p.incarnation = serving(s, w.Run), w.Ready, s, w.Incarnation
+	return p, nil
+}
+
+// serving runs a role beside its HTTP port, which closes after the role has ended.
+func serving(s *ops.Server, role func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		serve, stop := context.WithCancel(context.WithoutCancel(ctx))
+		g, gctx := errgroup.WithContext(serve)
+		g.Go(func() error { return s.Run(gctx) })
+		g.Go(func() error {
+			defer stop()
+			rctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() { // the port failing ends the role
+				select {
+				case <-gctx.Done():
+					cancel()
+				case <-rctx.Done():
+				}
+			}()
+			return role(rctx)
+		})
+		return g.Wait()
+	}
+}
+
+// watch fails when the embedded etcd has ended by itself (a full disk, a damaged file).
+func (e *embedded) watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.server.Done():
+	}
+	if err := e.server.Err(); err != nil {
+		return err
+	}
+	return errors.New("the embedded etcd has ended")
+}
+
+// together runs parts until ctx ends or one of them does, and returns when all have. A part that ends by itself
+// without an error ends the others.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, gctx := errgroup.WithContext(ctx)
+	for _, p := range parts {
+		g.Go(func() error {
+			defer stop()
+			return p(gctx)
+		})
+	}
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// hostName is the default name of a role: the host's, as far as it may be one.
+func hostName() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	var name []byte
+	for i := 0; i < len(h) && len(name) < 63; i++ {
+		c := h[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-' && len(name) > 0:
+			name = append(name, c)
+		case c >= 'A' && c <= 'Z':
+			name = append(name, c+'a'-'A')
+		case c == '.':
+			i = len(h)
+		}
+	}
+	if len(name) == 0 {
+		return "localhost"
+	}
+	return string(name)
+}
+
+// writeIncarnation leaves the incarnation of a worker in its data folder, for supervisors that fence it.
+func writeIncarnation(dir string, incarnation int64) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "incarnation"), fmt.Appendf(nil, "%d\n", incarnation), 0o600)
+}

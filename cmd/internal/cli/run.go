@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"strait/checkpoint/failpoint"
+	"strait/coordinator"
+	"strait/coordinator/api/client"
+	"strait/kv/record"
+	"strait/plan"
+	"strait/worker"
+)
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "run one job to its end: etcd, coordinator and worker in this process", ArgsUsage: "FILE",
+		Flags: append(jobFlags(), outputFlag(), logFlag(),
+			&cli.StringFlag{Name: "data-dir", Usage: "keep etcd and checkpoints in `FOLDER`; otherwise they go with the process"}),
+		Action: runJob,
+	}
+}
+
+// runJob is `stctl run`. The job goes through the same keys as on a fleet.
+func runJob(c *cli.Context) error {
+	form, err := output(c)
+	if err != nil {
+		return err
+	}
+	log, err := logger(c, slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	j, err := readJobFile(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interrupts(c.Context)
+	defer stop()
+	// Mistakes are told before anything is started; the leader plans anew.
+	job, _, p, warnings, err := j.plan(ctx)
+	warn(c.App.ErrWriter, warnings)
+	if err != nil {
+		return err
+	}
+
+	// The process ends with the job, not with the interrupt: that only wishes the job cancelled.
+	alive, end := context.WithCancel(context.WithoutCancel(c.Context))
+	defer end()
+	e, err := startEmbedded(alive, c.String("data-dir"), "")
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	st, err := openStorage(filepath.Join(e.dir, "checkpoints"))
+	if err != nil {
+		return err
+	}
+	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: c.App.Writer}
+	coord, err := r.coordinator("run", "127.0.0.1:0", coordinator.Reject)
+	if err != nil {
+		return err
+	}
+	work, err := r.worker(worker.Config{Name: "run", DataListen: "127.0.0.1:0", Slots: max(p.Slots(p.SlotSharing), runtime.GOMAXPROCS(0))}, "127.0.0.1:0")
+	if err != nil {
+		_ = coord.ops.Close()
+		return err
+	}
+
+	var outcome error
+	drive := func(rctx context.Context) error {
+		cl := client.New(e.store, r.tree)
+		id, err := cl.Submit(rctx, j.spec(job, nil), "")
+		if err != nil {
+			return err
+		}
+		outcome = followRun(rctx, ctx, c, cl, id, form)
+		return nil
+	}
+	if err := together(alive, e.watch, coord.run, work.run, drive); err != nil {
+		return err
+	}
+	return outcome
+}
+
+// followRun shows the job until it has ended; an interrupt wishes it cancelled.
+func followRun(alive, interrupted context.Context, c *cli.Context, cl *client.Client, id plan.JobID, form string) error {
+	done, finish := context.WithCancel(alive)
+	var wish sync.WaitGroup
+	wish.Add(1)
+	go func() {
+		defer wish.Done()
+		select {
+		case <-done.Done():
+			return
+		case <-interrupted.Done():
+		}
+		fmt.Fprintln(c.App.ErrWriter, "cancelling; a second interrupt leaves at once")
+		if err := failpoint.Inject("cli.cancel"); err != nil {
+			return
+		}
+		if _, err := cl.Wish(done, id, record.WishCancelled); err != nil && !errors.Is(err, client.ErrEnded) && done.Err() == nil {
+			fmt.Fprintln(c.App.ErrWriter, err)
+		}
+	}()
+	_, err := newFollower(cl, c.App.ErrWriter).follow(alive, id)
+	finish()
+	wish.Wait()
+	if err != nil {
+		return err
+	}
+	return tellEnd(alive, cl, id, form, c.App.Writer, c.App.ErrWriter)
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"strait/coordinator/api/client"
+	"strait/kv/record"
+	"strait/plan"
+	"strait/plan/physical"
+	"strait/plan/state"
+)
+
+// statusView is `job status --output json`: the status with the task groups of its pipelines.
+type statusView struct {
+	ID plan.JobID `json:"id"`
+	*record.JobStatus
+	Groups []groupView `json:"groups,omitempty"`
+}
+
+// groupView is one task group: where it runs and how it is.
+type groupView struct {
+	Group    string          `json:"group"` // pipeline/chain/index
+	Vertices []plan.VertexID `json:"vertices"`
+	State    state.Task      `json:"state"`
+	Worker   string          `json:"worker,omitempty"`
+	Slot     int             `json:"slot"` // -1: none
+}
+
+func jobStatus(c *cli.Context, ctx context.Context, cl *client.Client, id plan.JobID, form string) error {
+	d, groups, err := describe(ctx, cl, id)
+	if err != nil {
+		return err
+	}
+	st := d.Status
+	if st == nil {
+		st = &record.JobStatus{Header: record.Head, Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted(),
+			Message: "no coordinator has taken the job yet"}
+	}
+	if form == "json" {
+		return writeJSON(c.App.Writer, statusView{id, st, groups})
+	}
+	writeStatus(c.App.Writer, d, st, groups)
+	return nil
+}
+
+// describe reads a job with its plan and lists the task groups.
+func describe(ctx context.Context, cl *client.Client, id plan.JobID) (*client.Description, []groupView, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	d, err := cl.Describe(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := cl.Plan(ctx, id)
+	if err != nil || data == nil {
+		return d, nil, err
+	}
+	p, err := physical.Decode(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, groupViews(d, p), nil
+}
+
+func groupViews(d *client.Description, p *physical.Plan) []groupView {
+	var out []groupView
+	for i := range d.Pipelines {
+		pl := &d.Pipelines[i]
+		pp := p.Pipeline(pl.ID)
+		if pp == nil || pl.Word == nil {
+			continue
+		}
+		for _, ch := range pp.Chains {
+			for index := range ch.Parallelism {
+				g := plan.TaskGroup{Pipeline: pl.ID, Chain: ch.ID, Index: index}
+				v := groupView{Group: g.String(), Vertices: ch.Vertices, State: state.TaskCreated, Slot: -1}
+				v.Worker = placed(pl, g)
+				if v.Worker != "" {
+					v.Slot = pl.Slot(v.Worker, g)
+					v.State = groupState(pl, v.Worker, g)
+				}
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func placed(pl *client.Pipeline, g plan.TaskGroup) string {
+	if pl.Placement == nil || pl.Placement.Attempt != pl.Word.Attempt {
+		return ""
+	}
+	for _, c := range pl.Placement.Chains {
+		if c.Chain == g.Chain && c.From <= g.Index && g.Index < c.To {
+			return c.Worker
+		}
+	}
+	return ""
+}
+
+func groupState(pl *client.Pipeline, worker string, g plan.TaskGroup) state.Task {
+	t := pl.Tasks[worker]
+	if t == nil || t.Attempt != pl.Word.Attempt {
+		if pl.Word.Phase == state.PipelineStopped {
+			return taskAtEnd(pl.Word.Outcome)
+		}
+		return state.TaskCreated
+	}
+	for _, s := range t.Groups {
+		if s.Chain == g.Chain && s.From <= g.Index && g.Index < s.To {
+			return s.State
+		}
+	}
+	return t.State
+}
+
+func taskAtEnd(o record.Outcome) state.Task {
+	switch o {
+	case record.Finished, record.SavepointDone:
+		return state.TaskFinished
+	case record.Cancelled:
+		return state.TaskCancelled
+	}
+	return state.TaskFailed
+}
+
+func writeStatus(w io.Writer, d *client.Description, st *record.JobStatus, groups []groupView) {
+	fmt.Fprintf(w, "job %s (%s)  %s", d.ID, st.Name, st.Phase)
+	if st.Message != "" {
+		fmt.Fprintf(w, ": %s", st.Message)
+	}
+	fmt.Fprintf(w, "\n  submitted %s", st.Submitted.Local().Format(time.DateTime))
+	if st.Started != nil {
+		fmt.Fprintf(w, "  started %s", st.Started.Local().Format(time.DateTime))
+	}
+	if st.Finished != nil {
+		fmt.Fprintf(w, "  ended %s", st.Finished.Local().Format(time.DateTime))
+	}
+	fmt.Fprintln(w)
+	for _, c := range st.Conditions {
+		fmt.Fprintf(w, "  condition %s=%v %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for i := range d.Pipelines {
+		writePipeline(w, &d.Pipelines[i], groups)
+	}
+}
+
+func writePipeline(w io.Writer, pl *client.Pipeline, groups []groupView) {
+	if pl.Word == nil {
+		return
+	}
+	fmt.Fprintf(w, "  pipeline %d  %s", pl.ID, pl.Word.Phase)
+	if pl.Word.Outcome != "" {
+		fmt.Fprintf(w, " (%s)", pl.Word.Outcome)
+	}
+	fmt.Fprintf(w, "  attempt %d", pl.Word.Attempt)
+	if pl.Word.Completed > 0 {
+		fmt.Fprintf(w, "  checkpoint %d", pl.Word.Completed)
+	}
+	if pl.Word.Message != "" {
+		fmt.Fprintf(w, "  %s", pl.Word.Message)
+	}
+	fmt.Fprintln(w)
+	prefix := fmt.Sprintf("%d/", pl.ID)
+	for _, g := range groups {
+		if !strings.HasPrefix(g.Group, prefix) {
+			continue
+		}
+		names := make([]string, len(g.Vertices))
+		for i, v := range g.Vertices {
+			names[i] = string(v)
+		}
+		at := ""
+		if g.Worker != "" {
+			at = " @ " + g.Worker
+			if g.Slot >= 0 {
+				at = fmt.Sprintf("%s:%d", at, g.Slot)
+			}
+		}
+		fmt.Fprintf(w, "    %-8s %-14s %s%s\n", g.Group, g.State, strings.Join(names, " → "), at)
+	}
+}
+
+func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan.JobID, form string) error {
+	d, groups, err := describe(ctx, cl, id)
+	if err != nil {
+		return err
+	}
+	if form == "json" {
+		return writeJSON(c.App.Writer, d)
+	}
+	st := d.Status
+	if st == nil {
+		st = &record.JobStatus{Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted()}
+	}
+	w := c.App.Writer
+	writeStatus(w, d, st, groups)
+	if d.Spec != nil {
+		fmt.Fprintf(w, "  spec: file %s, %d bytes", d.Spec.File, len(d.Spec.Text))
+		for _, k := range sortedNames(d.Spec.Variables) {
+			fmt.Fprintf(w, ", -i %s=%s", k, d.Spec.Variables[k])
+		}
+		fmt.Fprintln(w)
+		if len(d.Spec.Labels) > 0 {
+			fmt.Fprintf(w, "  labels: %s\n", labelText(d.Spec.Labels))
+		}
+	}
+	if d.Wish != "" {
+		fmt.Fprintf(w, "  wish: %s\n", d.Wish)
+	}
+	for i := range d.Pipelines {
+		for n, cp := range d.Pipelines[i].Checkpoints {
+			fmt.Fprintf(w, "  checkpoint %d of pipeline %d: %s, attempt %d, %d prepared, %d bytes, %.3f s\n",
+				n, d.Pipelines[i].ID, cp.Kind, cp.Attempt, cp.Prepared, cp.Size, cp.Took)
+		}
+	}
+	for _, f := range st.Failures {
+		fmt.Fprintf(w, "  failure %s  pipeline %d attempt %d %s: %s\n", f.Time.Local().Format(time.DateTime), f.Pipeline, f.Attempt, strings.TrimSpace(f.Worker+" "+f.Group), f.Message)
+	}
+	if d.History != nil && len(d.History.Vertices) > 0 {
+		var took time.Duration
+		if st.Started != nil && st.Finished != nil {
+			took = st.Finished.Sub(*st.Started)
+		}
+		return summary(w, d.History.Vertices, took)
+	}
+	return nil
+}
+
+func sortedNames(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for k := range m {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	return names
+}

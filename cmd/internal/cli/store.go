@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"strait/kv"
+	"strait/kv/embed"
+	"strait/kv/keys"
+)
+
+// Flags that say where the fleet's etcd is. They stand before the command and after it.
+func storeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "etcd-endpoints", EnvVars: []string{"STRAIT_ETCD_ENDPOINTS"}, Usage: "etcd of the fleet, `HOST:PORT,…`"},
+		&cli.StringFlag{Name: "prefix", EnvVars: []string{"STRAIT_PREFIX"}, Value: keys.DefaultPrefix, Usage: "where the fleet's keys begin"},
+	}
+}
+
+// endpoints returns --etcd-endpoints from the command or from before it; the default is the address
+// `serve coordinator` listens on when not told otherwise.
+func endpoints(c *cli.Context) []string {
+	for _, at := range c.Lineage() {
+		if v := at.String("etcd-endpoints"); v != "" {
+			var out []string
+			for _, e := range strings.Split(v, ",") {
+				if e = strings.TrimSpace(e); e != "" {
+					out = append(out, e)
+				}
+			}
+			return out
+		}
+	}
+	return []string{defaultEtcd}
+}
+
+const defaultEtcd = "127.0.0.1:2379"
+
+func tree(c *cli.Context) keys.Tree {
+	for _, at := range c.Lineage() {
+		if at.IsSet("prefix") {
+			return keys.New(at.String("prefix"))
+		}
+	}
+	return keys.New("")
+}
+
+// openStore connects to the fleet's etcd.
+func openStore(ctx context.Context, c *cli.Context) (*kv.Store, error) {
+	store, err := kv.Open(ctx, kv.Config{Endpoints: endpoints(c)})
+	if err != nil {
+		return nil, fmt.Errorf("%w\nis a coordinator running? start one with `stctl serve coordinator --data-dir DIR`, or name the fleet's etcd with --etcd-endpoints", err)
+	}
+	return store, nil
+}
+
+// embedded is an etcd in this process with a client that needs no socket.
+type embedded struct {
+	server *embed.Server
+	store  *kv.Store
+	dir    string
+	remove bool // dir is a temporary one
+}
+
+// startEmbedded starts etcd below dataDir, or in a temporary folder that goes with the process when dataDir is
+// empty; such a store does not sync to disk, nobody reads it afterwards. listen is its client port, "" for
+// none.
+func startEmbedded(ctx context.Context, dataDir, listen string) (*embedded, error) {
+	e := &embedded{dir: dataDir}
+	if dataDir == "" {
+		dir, err := os.MkdirTemp("", "strait-run-")
+		if err != nil {
+			return nil, fmt.Errorf("make a temporary folder for the embedded etcd: %w; set TMPDIR to a folder that can be written", err)
+		}
+		e.dir, e.remove = dir, true
+	}
+	server, err := embed.Start(ctx, embed.Config{DataDir: filepath.Join(e.dir, "etcd"), ListenClient: listen, NoFsync: e.remove})
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	e.server = server
+	if e.store, err = kv.Open(ctx, kv.Config{Client: server.Client()}); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// close ends client and server, in that order; everything that uses the store has ended before.
+func (e *embedded) close() {
+	if e.store != nil {
+		_ = e.store.Close()
+	}
+	if e.server != nil {
+		e.server.Close()
+	}
+	if e.remove {
+		_ = os.RemoveAll(e.dir)
+	}
+}
