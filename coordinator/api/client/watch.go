@@ -3,7 +3,13 @@ package client
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"maps"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
+
+	"strait/kv/mirror"
 	"strait/kv/record"
 	"strait/plan"
 )
@@ -24,7 +30,117 @@ func (u *Update) Ended() bool { return u.Status != nil && u.Status.Phase.Termina
 var ErrStop = errors.New("stop watching")
 
 // Watch calls f with the state of the job now and after every change, from one goroutine, until the job has ended
-// (f is called with that state first), f returns an error (ErrStop: no error), or ctx ends.
+// (f is called with that state first), f returns an error (ErrStop: no error), or ctx ends. A job that does not
+// exist is ErrNoJob.
 func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error) error {
-	return errors.New("client: watch is not built yet")
+	j, err := c.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	w := &watch{c: c, id: id, changed: make(chan struct{}, 1), u: Update{Words: map[plan.PipelineID]*record.Word{}}}
+	if j.Spec != nil {
+		w.u.Spec = true
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	gctx, cancel := context.WithCancel(gctx)
+	defer cancel()
+	// Two mirrors: the keys lie far apart, and a status needs no order with a word.
+	var loaded []<-chan struct{}
+	for _, targets := range [][]string{{c.tree.Job(id), c.tree.JobStatus(id)}, {c.tree.Pipelines(id)}} {
+		m := mirror.Follow(c.store, targets, mirror.Options{Logger: slog.New(slog.DiscardHandler), OnBatch: func(b mirror.Batch) {
+			w.take(b)
+			w.signal()
+		}})
+		loaded = append(loaded, m.Ready())
+		g.Go(func() error { return m.Run(gctx) })
+	}
+	g.Go(func() error {
+		defer cancel()
+		for _, ready := range loaded {
+			select {
+			case <-ready:
+			case <-gctx.Done():
+				return gctx.Err()
+			}
+		}
+		for {
+			u := w.now()
+			if err := f(u); err != nil {
+				return err
+			}
+			if u.Ended() {
+				return ErrStop
+			}
+			select {
+			case <-w.changed:
+			case <-gctx.Done():
+				return gctx.Err()
+			}
+		}
+	})
+	err = g.Wait()
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+type watch struct {
+	c       *Client
+	id      plan.JobID
+	changed chan struct{}
+
+	mu      sync.Mutex
+	u       Update
+	created int64 // of the spec
+}
+
+func (w *watch) signal() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watch) take(b mirror.Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.u.Revision = max(w.u.Revision, b.Rev)
+	for _, ev := range b.Events {
+		k, ok := w.c.tree.Parse(ev.Entry.Key)
+		if !ok || k.Job != w.id {
+			continue
+		}
+		there := ev.Kind == mirror.Put
+		switch ev.Entry.Key {
+		case w.c.tree.Job(w.id):
+			w.u.Spec = there
+			if there {
+				w.created = ev.Entry.CreateRev
+			}
+		case w.c.tree.JobStatus(w.id):
+			w.u.Status = nil
+			if there {
+				w.u.Status = decode[record.JobStatus](ev.Entry)
+			}
+		default:
+			words := maps.Clone(w.u.Words)
+			delete(words, k.Pipeline)
+			if word := decode[record.Word](ev.Entry); there && word != nil {
+				words[k.Pipeline] = word
+			}
+			w.u.Words = words
+		}
+	}
+}
+
+// now is the state as far as it belongs to the life of the id whose spec is there.
+func (w *watch) now() Update {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := w.u
+	if u.Status != nil && w.created != 0 && u.Status.SpecCreated != w.created {
+		u.Status, u.Words = nil, nil
+	}
+	return u
 }

@@ -1,0 +1,195 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"strait/checkpoint/driver"
+	"strait/coordinator/job"
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/record"
+	"strait/plan"
+	"strait/plan/config"
+	"strait/plan/logical"
+	"strait/plan/physical"
+)
+
+// help runs f beside the loop, once a token is free, and brings its result to the loop.
+func (l *loop) help(ctx context.Context, tokens chan struct{}, f func() result) {
+	l.helpers.Go(func() {
+		if tokens != nil {
+			select {
+			case tokens <- struct{}{}:
+				defer func() { <-tokens }()
+			case <-ctx.Done():
+				return
+			}
+		}
+		r := f()
+		select {
+		case l.results <- r:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// write sends the transaction of a step. Until it came round the job is busy and its slots are promised.
+func (l *loop) write(ctx context.Context, id plan.JobID, e *entry, out job.Actions) {
+	w := out.Write
+	t := kv.Txn{Guards: make([]kv.Guard, 0, len(w.If)+1), Ops: make([]kv.Op, 0, len(w.Puts)+len(w.Deletes))}
+	t.Guards = append(t.Guards, l.lead.Guard())
+	for _, c := range w.If {
+		if c.Create {
+			t.Guards = append(t.Guards, kv.AtCreate(c.Key, c.Rev))
+		} else {
+			t.Guards = append(t.Guards, kv.AtMod(c.Key, c.Rev))
+		}
+	}
+	for _, p := range w.Puts {
+		t.Ops = append(t.Ops, kv.Put(p.Key, p.Value))
+		if k, ok := l.c.Tree.Parse(p.Key); ok && k.Kind == keys.KindSlot {
+			s := job.SlotID{Worker: k.Worker, Slot: int(k.Number)}
+			l.taken[s] = id
+			e.reserved = append(e.reserved, s)
+		}
+	}
+	for _, d := range w.Deletes {
+		t.Ops = append(t.Ops, kv.Delete(d))
+	}
+	e.busy, e.until, e.gone = true, 0, ""
+	l.m.writes.Inc()
+	l.help(ctx, l.txns, func() result {
+		r := result{job: id, write: true, log: out.Log}
+		began := time.Now()
+		res, err := l.c.Store.Txn(ctx, t)
+		l.m.txn.UpdateDuration(began)
+		r.err = err
+		switch {
+		case err == nil:
+			r.rev = res.Rev
+			for _, lease := range w.Revoke {
+				if lease == 0 {
+					continue
+				}
+				if rerr := l.c.Store.Revoke(ctx, lease); rerr != nil && ctx.Err() == nil {
+					l.log.Warn("lease of a fenced worker is left to its TTL", "job", string(id), "err", rerr)
+				}
+			}
+		case errors.Is(err, kv.ErrConflict):
+			var c *kv.Conflict
+			if errors.As(err, &c) {
+				r.rev = c.Current.ModRev
+				if !c.Current.Exists() {
+					r.gone = c.Guard.Key
+				}
+			}
+		case errors.Is(err, kv.ErrUnknownOutcome):
+			r.rev, r.err = l.settle(ctx, w, err)
+		}
+		return r
+	})
+}
+
+// settle reads what a write without an answer left: the next step is taken on facts that are not older. Should the
+// write land later still, its guards and those of the next write exclude each other.
+func (l *loop) settle(ctx context.Context, w *job.Write, err error) (int64, error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		rev := int64(0)
+		ok := true
+		for from := 0; from < len(w.Puts); from += kv.MaxOps {
+			keys := make([]string, 0, kv.MaxOps)
+			for _, p := range w.Puts[from:min(from+kv.MaxOps, len(w.Puts))] {
+				keys = append(keys, p.Key)
+			}
+			es, _, rerr := l.c.Store.Read(ctx, keys...)
+			if rerr != nil {
+				ok, err = false, fmt.Errorf("%w; reading what became of it: %w", err, rerr)
+				break
+			}
+			for _, e := range es {
+				rev = max(rev, e.ModRev)
+			}
+		}
+		if ok || errors.Is(err, kv.ErrWentBack) {
+			return rev, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// planJob plans a job beside the loop: a source may look at its data for a while.
+func (l *loop) planJob(ctx context.Context, id plan.JobID, e *entry, rev int64) {
+	spec := *e.facts.Spec.Value
+	texts := make([][]byte, 0, len(e.facts.Texts))
+	if spec.TextChunks != nil {
+		for i := range min(spec.TextChunks.Number, len(e.facts.Texts)) {
+			texts = append(texts, e.facts.Texts[i].Value)
+		}
+	}
+	l.help(ctx, l.plans, func() result {
+		pctx, cancel := context.WithTimeout(ctx, l.c.PlanTimeout)
+		defer cancel()
+		p := &job.Planned{Spec: rev}
+		p.Plan, p.Encoded, p.Err = planText(pctx, id, &spec, texts, l.c.Catalog)
+		if p.Err != nil && pctx.Err() != nil && ctx.Err() == nil {
+			p.Err = fmt.Errorf("job %s: planning took over %v: %w; a source that is slow to answer can be the reason", id, l.c.PlanTimeout, p.Err)
+		}
+		return result{job: id, planned: p}
+	})
+}
+
+func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]byte, catalog func(string) logical.Catalog) (out *physical.Plan, data []byte, err error) {
+	defer func() {
+		// The planner meets what users write; a bug in it costs one job, not the leadership.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("job %s: BUG: the planner gave up: %v", id, p)
+		}
+	}()
+	text := []byte(spec.Text)
+	if spec.TextChunks != nil {
+		if text, err = record.Unpack(*spec.TextChunks, texts); err != nil {
+			return nil, nil, fmt.Errorf("job %s: its text cannot be read: %w; submit it again", id, err)
+		}
+	}
+	parsed, _, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables})
+	if err != nil {
+		return nil, nil, err
+	}
+	dag, _, err := logical.Build(ctx, parsed, catalog(spec.Folder), logical.Overrides{Parallelism: spec.Parallelism, Name: spec.Name})
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = physical.Build(dag); err != nil {
+		return nil, nil, err
+	}
+	data, err = physical.Encode(out)
+	return out, data, err
+}
+
+// publish stores a manifest after looking that every file it names is there.
+func (l *loop) publish(ctx context.Context, id plan.JobID, p *driver.Publish) {
+	l.help(ctx, l.plans, func() result {
+		a := &driver.Published{Pipeline: p.Pipeline, Attempt: p.Attempt, ID: p.ID}
+		var err error
+		for _, h := range p.Handles {
+			if err = l.c.Storage.Stat(ctx, h); err != nil {
+				err = fmt.Errorf("%w; every worker and the coordinator need the same checkpoint folder where state is over 8 KiB", err)
+				break
+			}
+		}
+		if err == nil {
+			a.Handle, err = l.c.Storage.Put(ctx, p.Name, p.Manifest)
+		}
+		if err != nil {
+			a.Err = err.Error()
+		}
+		return result{job: id, published: a}
+	})
+}

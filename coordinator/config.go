@@ -1,0 +1,101 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"strait/checkpoint"
+	"strait/coordinator/job"
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/plan"
+	"strait/plan/logical"
+)
+
+// Strategy is what becomes of a job that does not fit.
+type Strategy string
+
+// The strategies.
+const (
+	Wait   Strategy = "wait"   // it is PENDING until it fits
+	Reject Strategy = "reject" // it is FAILED with reason NotPlaceable
+)
+
+// Storage keeps what is too large for a key.
+type Storage interface {
+	Put(ctx context.Context, name string, data []byte) (checkpoint.Handle, error)
+	Stat(ctx context.Context, h checkpoint.Handle) error
+}
+
+// Config is what a coordinator is made from.
+type Config struct {
+	Store   *kv.Store
+	Tree    keys.Tree
+	Name    string
+	OpsAddr string // host:port where this process answers /counters/<job>; written into the leader key
+	// Catalog gives the plugins of this build; relative paths of a job file begin in folder.
+	Catalog func(folder string) logical.Catalog
+	Storage Storage
+	// SessionTTL is how long a leader that vanished keeps others from leading; 0: the session's default.
+	SessionTTL time.Duration
+	Strategy   Strategy // empty: Wait
+	Log        *slog.Logger
+	Metrics    *metrics.Set // nil: none
+
+	// Bounds of what a job does; zero: defaults.
+	StopTimeout, DeployTimeout, CloseTimeout, CheckpointTimeout, PlanTimeout, HealthyAfter, MaxRetryPause time.Duration
+
+	// HTTP pulls counters from workers; nil: a client of its own.
+	HTTP *http.Client
+}
+
+const (
+	defaultPlanTimeout = time.Minute
+	maxTxns            = 16 // writes under way at once
+	maxPlans           = 4  // jobs being planned at once
+)
+
+// validate fills defaults and reports every fault at once.
+func (c *Config) validate() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, errors.New("no store given"))
+	}
+	if c.Catalog == nil {
+		errs = append(errs, errors.New("no catalog of plugins given"))
+	}
+	if c.Storage == nil {
+		errs = append(errs, errors.New("no checkpoint storage given"))
+	}
+	if err := plan.CheckName("coordinator", c.Name); err != nil {
+		errs = append(errs, err)
+	}
+	switch c.Strategy {
+	case "":
+		c.Strategy = Wait
+	case Wait, Reject:
+	default:
+		errs = append(errs, fmt.Errorf("strategy %q is not known; use %s or %s", c.Strategy, Wait, Reject))
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.PlanTimeout <= 0 {
+		c.PlanTimeout = defaultPlanTimeout
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("coordinator: %w", err)
+	}
+	return nil
+}
+
+func (c *Config) job() job.Config {
+	return job.Config{Tree: c.Tree, Reject: c.Strategy == Reject, Stop: c.StopTimeout, Deploy: c.DeployTimeout, Close: c.CloseTimeout,
+		Checkpoint: c.CheckpointTimeout, Healthy: c.HealthyAfter, MaxPause: c.MaxRetryPause}.Defaults()
+}

@@ -1,0 +1,167 @@
+package job
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/record"
+	"strait/plan"
+)
+
+// Kept is one key as it was read. Absent: ModRev 0. There but not readable: Value nil and Err set.
+type Kept[T any] struct {
+	Value             *T
+	Raw               []byte
+	ModRev, CreateRev int64
+	Err               error
+}
+
+// Exists tells a key from its absence.
+func (k Kept[T]) Exists() bool { return k.ModRev != 0 }
+
+func keep[T any](e kv.Entry) Kept[T] {
+	if !e.Exists() {
+		return Kept[T]{}
+	}
+	k := Kept[T]{Raw: e.Value, ModRev: e.ModRev, CreateRev: e.CreateRev}
+	if k.Value, k.Err = record.Decode[T](e.Value); k.Err != nil {
+		k.Value, k.Err = nil, fmt.Errorf("key %s: %w", e.Key, k.Err)
+	}
+	return k
+}
+
+// Facts is what the keys say of one job, all at one revision. Step reads it and changes nothing in it.
+type Facts struct {
+	ID      plan.JobID
+	Spec    Kept[record.Spec]
+	Wish    kv.Entry
+	Status  Kept[record.JobStatus]
+	Head    Kept[record.PlanHead]
+	Chunks  map[int]kv.Entry // of the plan
+	Texts   map[int]kv.Entry // chunks of the job text
+	History Kept[record.History]
+	Pipes   map[plan.PipelineID]*Pipe
+	Grants  map[SlotID]Kept[record.Grant] // that name this job
+}
+
+// SlotID is one slot.
+type SlotID struct {
+	Worker string
+	Slot   int
+}
+
+// Pipe is the part of one pipeline.
+type Pipe struct {
+	Word      Kept[record.Word]
+	Placement Kept[record.Placement]
+	Tasks     map[string]Kept[record.Assignment] // by worker
+	Statuses  map[string]Kept[record.TaskStatus]
+	Acks      map[string]Kept[record.Ack]
+	Points    map[plan.CheckpointID]Kept[record.Checkpoint]
+}
+
+// NewFacts is a job of which nothing is known yet.
+func NewFacts(id plan.JobID) *Facts {
+	return &Facts{ID: id, Chunks: map[int]kv.Entry{}, Texts: map[int]kv.Entry{}, Pipes: map[plan.PipelineID]*Pipe{}, Grants: map[SlotID]Kept[record.Grant]{}}
+}
+
+func (f *Facts) pipe(id plan.PipelineID) *Pipe {
+	p := f.Pipes[id]
+	if p == nil {
+		p = &Pipe{Tasks: map[string]Kept[record.Assignment]{}, Statuses: map[string]Kept[record.TaskStatus]{},
+			Acks: map[string]Kept[record.Ack]{}, Points: map[plan.CheckpointID]Kept[record.Checkpoint]{}}
+		f.Pipes[id] = p
+	}
+	return p
+}
+
+// Set takes a key of the job as it is now; a deleted one has ModRev 0. Grants go through SetGrant.
+func (f *Facts) Set(k keys.Parsed, e kv.Entry) {
+	switch k.Kind {
+	case keys.KindJob:
+		f.Spec = keep[record.Spec](e)
+	case keys.KindWish:
+		f.Wish = e
+	case keys.KindJobStatus:
+		f.Status = keep[record.JobStatus](e)
+	case keys.KindHistory:
+		f.History = keep[record.History](e)
+	case keys.KindPlan:
+		if k.Number < 0 {
+			f.Head = keep[record.PlanHead](e)
+		} else {
+			set(f.Chunks, int(k.Number), e, e.Exists())
+		}
+	case keys.KindJobText:
+		set(f.Texts, int(k.Number), e, e.Exists())
+	case keys.KindPipeline:
+		f.pipe(k.Pipeline).Word = keep[record.Word](e)
+	case keys.KindPlacement:
+		f.pipe(k.Pipeline).Placement = keep[record.Placement](e)
+	case keys.KindTask:
+		set(f.pipe(k.Pipeline).Tasks, k.Worker, keep[record.Assignment](e), e.Exists())
+	case keys.KindTaskStatus:
+		set(f.pipe(k.Pipeline).Statuses, k.Worker, keep[record.TaskStatus](e), e.Exists())
+	case keys.KindAck:
+		set(f.pipe(k.Pipeline).Acks, k.Worker, keep[record.Ack](e), e.Exists())
+	case keys.KindCheckpoint:
+		set(f.pipe(k.Pipeline).Points, plan.CheckpointID(k.Number), keep[record.Checkpoint](e), e.Exists())
+	}
+}
+
+// SetGrant takes a grant that names this job, or with an absent entry one that no longer does.
+func (f *Facts) SetGrant(id SlotID, e kv.Entry) {
+	set(f.Grants, id, keep[record.Grant](e), e.Exists())
+}
+
+func set[K comparable, V any](m map[K]V, k K, v V, there bool) {
+	if there {
+		m[k] = v
+	} else {
+		delete(m, k)
+	}
+}
+
+// Known says that a key of the job says more than that somebody put something there: without a spec and a status
+// nothing is done about a job.
+func (f *Facts) Known() bool { return f.Spec.Exists() || f.Status.Exists() }
+
+// Empty says that no key is left.
+func (f *Facts) Empty() bool {
+	for _, p := range f.Pipes {
+		if p.Word.Exists() || p.Placement.Exists() || len(p.Tasks)+len(p.Statuses)+len(p.Acks)+len(p.Points) > 0 {
+			return false
+		}
+	}
+	return !f.Known() && !f.Wish.Exists() && !f.Head.Exists() && !f.History.Exists() && len(f.Chunks)+len(f.Texts)+len(f.Grants) == 0
+}
+
+// placement is the placement of an attempt, nil where there is none.
+func (p *Pipe) placement(a plan.Attempt) *record.Placement {
+	if v := p.Placement.Value; v != nil && v.Attempt == a {
+		return v
+	}
+	return nil
+}
+
+// status is what a worker says, if it is that incarnation that says it; else nil.
+func (p *Pipe) status(worker string, incarnation int64) *record.TaskStatus {
+	if v := p.Statuses[worker].Value; v != nil && v.Incarnation == incarnation {
+		return v
+	}
+	return nil
+}
+
+// stopped says that an incarnation has stopped every attempt up to a.
+func (p *Pipe) stopped(worker string, incarnation int64, a plan.Attempt) bool {
+	s := p.status(worker, incarnation)
+	return s != nil && s.Stopped >= a
+}
+
+// sorted gives the keys of a map in order: nothing may depend on the order of a map.
+func sorted[K ~string | ~int | ~int64, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}

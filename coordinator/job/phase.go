@@ -1,0 +1,291 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"strait/kv/record"
+	"strait/plan"
+	"strait/plan/state"
+)
+
+// onward is the way of a job that meets no obstacle.
+var onward = map[state.Job]state.Job{
+	state.JobSubmitted: state.JobPlanned,
+	state.JobPlanned:   state.JobPending,
+	state.JobPending:   state.JobScheduled,
+	state.JobScheduled: state.JobRunning,
+	state.JobRunning:   state.JobClosing,
+}
+
+// move takes the job to a phase, over the phases in between where one write stands for several. Every step of it is
+// one of the table of legal moves.
+func (x *stepper) move(to state.Job) {
+	for range len(onward) + 1 {
+		if x.st.Phase == to {
+			return
+		}
+		next := to
+		if state.Move(x.st.Phase, to) != nil {
+			next = onward[x.st.Phase]
+		}
+		if err := state.Move(x.st.Phase, next); err != nil {
+			x.bug(err)
+			return
+		}
+		x.st.Phase = next
+		if next == state.JobRunning && x.st.Started == nil {
+			now := x.now.UTC()
+			x.st.Started = &now
+		}
+	}
+}
+
+// phases brings the job's phase and short view of its pipelines in line with the control words.
+func (x *stepper) phases() {
+	x.summarise()
+	if x.st.Phase == state.JobSubmitted {
+		return
+	}
+	words, deploying, again, ended, closing, clean := 0, 0, 0, 0, 0, 0
+	waits := ""
+	for _, p := range x.pipes {
+		if p.word == nil {
+			continue
+		}
+		words++
+		switch p.word.Phase {
+		case state.PipelineDeploying:
+			deploying++
+			if p.word.Attempt > 1 {
+				again++
+			}
+		case state.PipelineClosing:
+			closing++
+		case state.PipelineStopped:
+			ended++
+			if p.clean {
+				clean++
+			}
+		}
+		if p.waits != "" && waits == "" {
+			waits = fmt.Sprintf("pipeline %d: %s", p.id, p.waits)
+		}
+	}
+	all := words == len(x.pipes)
+	outcome, ends := x.ending()
+	if !ends && x.st.Phase != state.JobClosing {
+		if words == 0 || !all {
+			return
+		}
+		switch {
+		case ended+closing == words:
+			x.move(state.JobClosing)
+		case again > 0:
+			x.move(state.JobRestarting)
+			x.st.Message = waits
+		case deploying == 0:
+			x.move(state.JobRunning)
+			x.st.Message = waits
+		}
+	}
+	if ends && ended+closing == words {
+		x.move(state.JobClosing)
+	}
+	if x.st.Phase == state.JobClosing && clean == words {
+		x.end(outcome)
+	}
+}
+
+// summarise is the short form of the control words.
+func (x *stepper) summarise() {
+	if len(x.pipes) == 0 {
+		return
+	}
+	out := map[plan.PipelineID]record.PipelineStatus{}
+	for _, p := range x.pipes {
+		if p.word == nil {
+			continue
+		}
+		s := record.PipelineStatus{Phase: p.word.Phase, Attempt: p.word.Attempt, Outcome: p.word.Outcome, Message: p.waits}
+		if s.Message == "" {
+			s.Message = p.word.Message
+		}
+		out[p.id] = s
+	}
+	if len(out) > 0 {
+		x.st.Pipelines = out
+	}
+}
+
+// end writes history and terminal status. What is left of the workers' keys goes with later steps.
+func (x *stepper) end(aim record.Outcome) {
+	seen := map[record.Outcome]bool{}
+	for _, p := range x.pipes {
+		switch {
+		case p.word != nil:
+			seen[p.word.Outcome] = true
+		case aim != "":
+			seen[aim] = true // never placed
+		default:
+			seen[record.Cancelled] = true
+		}
+	}
+	if len(x.pipes) == 0 {
+		seen[aim] = true
+	}
+	to := state.JobFinished
+	switch {
+	case seen[record.Failed]:
+		to = state.JobFailed
+	case seen[record.Cancelled]:
+		to = state.JobCancelled
+	case seen[record.SavepointDone]:
+		to = state.JobSavepointDone
+	}
+	if to == state.JobFinished {
+		x.st.Reason, x.st.Message = "", ""
+	}
+	if to == state.JobFailed && x.st.Reason == "" {
+		x.st.Reason = PipelineFailed
+	}
+	now := x.now.UTC()
+	x.st.Finished = &now
+	x.move(to)
+	if !x.f.History.Exists() || x.f.History.Value == nil {
+		var u unit
+		u.write(x.c.Tree.History(x.f.ID), x.f.History.ModRev, record.MustEncode(x.history()))
+		x.units = slices.Insert(x.units, 0, u)
+	}
+	x.log(false, "job has ended", "phase", string(to), "message", x.st.Message)
+}
+
+func (x *stepper) history() *record.History {
+	h := &record.History{Header: record.Head, Name: x.st.Name, Phase: x.st.Phase, Reason: x.st.Reason, Message: x.st.Message,
+		Submitted: x.st.Submitted, Started: x.st.Started, Finished: *x.st.Finished, Failures: x.st.Failures}
+	for _, p := range x.pipes {
+		if p.word != nil {
+			h.Left = append(h.Left, p.word.Left...)
+		}
+		if p.plan == nil {
+			continue
+		}
+		sums := map[plan.VertexID]*record.Counters{}
+		for _, name := range sorted(p.f.Statuses) {
+			s := p.f.Statuses[name].Value
+			if s == nil {
+				continue
+			}
+			for _, c := range s.Final {
+				if sums[c.Vertex] == nil {
+					sums[c.Vertex] = &record.Counters{}
+				}
+				sums[c.Vertex].Add(c.Counters)
+			}
+			for _, l := range s.Left {
+				if !slices.Contains(h.Left, l) {
+					h.Left = append(h.Left, l)
+				}
+			}
+		}
+		for _, v := range p.plan.Vertices {
+			s := record.VertexSummary{Pipeline: p.id, Vertex: v.ID, Plugin: v.Plugin, Parallelism: v.Parallelism}
+			if c := sums[v.ID]; c != nil {
+				s.Counters = *c
+			}
+			h.Vertices = append(h.Vertices, s)
+		}
+	}
+	return h
+}
+
+// cleanTerminal deletes what workers and slots still hold of a job that has ended: nothing leaves the terminal state.
+func (x *stepper) cleanTerminal() {
+	t := x.c.Tree
+	x.wishAfterEnd()
+	for _, id := range sorted(x.f.Pipes) {
+		p := x.f.Pipes[id]
+		remove := func(key string, rev int64) {
+			var u unit
+			u.remove(key, rev)
+			x.units = append(x.units, u)
+		}
+		for _, w := range sorted(p.Tasks) {
+			remove(t.Task(w, x.f.ID, id), p.Tasks[w].ModRev)
+		}
+		for _, w := range sorted(p.Statuses) {
+			remove(t.TaskStatus(w, x.f.ID, id), p.Statuses[w].ModRev)
+		}
+		for _, w := range sorted(p.Acks) {
+			remove(t.Ack(x.f.ID, id, w), p.Acks[w].ModRev)
+		}
+	}
+	for _, id := range x.slots() {
+		var u unit
+		u.remove(t.Slot(id.Worker, id.Slot), x.f.Grants[id].ModRev)
+		x.units = append(x.units, u)
+	}
+}
+
+// wishAfterEnd answers a wish that came too late: terminal is terminal.
+func (x *stepper) wishAfterEnd() {
+	w := x.f.Wish
+	if !w.Exists() || w.ModRev <= x.st.ObservedWish || w.ModRev < x.st.SpecCreated {
+		return
+	}
+	x.st.ObservedWish = w.ModRev
+	x.condition(WishRefused, "Ended", fmt.Sprintf("the job is %s, which nothing changes", x.st.Phase))
+}
+
+// condition sets a condition; its time changes only with what it says.
+func (x *stepper) condition(kind, reason, message string) {
+	c := record.Condition{Type: kind, Status: true, Reason: reason, Message: message, Since: x.now.UTC()}
+	for i, old := range x.st.Conditions {
+		if old.Type != kind {
+			continue
+		}
+		if old.Reason != reason || old.Message != message || !old.Status {
+			x.st.Conditions[i] = c
+		}
+		return
+	}
+	x.st.Conditions = append(x.st.Conditions, c)
+}
+
+func (x *stepper) clear(kind string) {
+	x.st.Conditions = slices.DeleteFunc(x.st.Conditions, func(c record.Condition) bool { return c.Type == kind })
+}
+
+// emit puts everything into one transaction, the status too where it changed.
+func (x *stepper) emit() {
+	if x.out.Bug != nil {
+		x.out.Write = nil
+		return
+	}
+	var last *unit
+	x.st.Header = record.Head
+	data, err := record.Encode(&x.st, x.f.Status.Raw)
+	if err != nil {
+		x.bug(err)
+		return
+	}
+	if same(data, x.f.Status.Raw, &x.st) {
+		last = nil
+	} else {
+		last = &unit{}
+		last.write(x.c.Tree.JobStatus(x.f.ID), x.f.Status.ModRev, data)
+	}
+	x.out.Write = pack(x.units, last)
+}
+
+// same says that the status need not be written: it says what the stored one does.
+func same(data, raw []byte, st *record.JobStatus) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	old, err := record.Decode[record.JobStatus](raw)
+	if err != nil {
+		return false
+	}
+	return string(record.MustEncode(old)) == string(record.MustEncode(st))
+}

@@ -1,0 +1,215 @@
+package job
+
+import (
+	"maps"
+	"time"
+
+	"strait/checkpoint/driver"
+	"strait/coordinator/fleet"
+	"strait/kv/keys"
+	"strait/plan"
+	"strait/plan/physical"
+)
+
+// Config is the same for every job.
+type Config struct {
+	Tree keys.Tree
+	// Reject fails a job that does not fit instead of letting it wait.
+	Reject bool
+	// Stop bounds how long a withdrawn incarnation may take to confirm that it stopped; then it is fenced.
+	Stop time.Duration
+	// Deploy bounds how long a placed attempt may take to become ready.
+	Deploy time.Duration
+	// Close bounds closing; it is at least the wait of the incarnations that are waited out.
+	Close time.Duration
+	// Checkpoint bounds a barrier, and after it the commits, where the job does not say.
+	Checkpoint time.Duration
+	// Healthy is how long a pipeline runs until its restarts are forgotten.
+	Healthy time.Duration
+	// MaxPause bounds the pause before a restart, which doubles.
+	MaxPause time.Duration
+}
+
+// Defaults fills what is zero.
+func (c Config) Defaults() Config {
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{{&c.Stop, 30 * time.Second}, {&c.Deploy, 5 * time.Minute}, {&c.Close, time.Minute}, {&c.Checkpoint, 10 * time.Minute},
+		{&c.Healthy, 10 * time.Minute}, {&c.MaxPause, time.Minute}} {
+		if *d.v <= 0 {
+			*d.v = d.d
+		}
+	}
+	return c
+}
+
+// State is what this leader remembers of a job beyond its keys. A new leader begins with the zero value.
+type State struct {
+	asked    int64 // mod revision of the spec that is being planned
+	planned  *Planned
+	points   map[plan.PipelineID]driver.State
+	withdraw map[withdrawn]time.Time // since when this leader waits for a stop
+	deploy   map[plan.PipelineID]deploy
+	pending  time.Time // when the reason of PENDING was last written
+}
+
+type withdrawn struct {
+	pipeline plan.PipelineID
+	id       fleet.ID
+}
+
+type deploy struct {
+	attempt plan.Attempt
+	since   time.Time
+}
+
+func (s State) clone() State {
+	s.points, s.withdraw, s.deploy = maps.Clone(s.points), maps.Clone(s.withdraw), maps.Clone(s.deploy)
+	if s.points == nil {
+		s.points, s.withdraw, s.deploy = map[plan.PipelineID]driver.State{}, map[withdrawn]time.Time{}, map[plan.PipelineID]deploy{}
+	}
+	return s
+}
+
+// Planned is the answer to PlanRequest.
+type Planned struct {
+	Spec    int64 // mod revision of the spec it was made from
+	Plan    *physical.Plan
+	Encoded []byte
+	Err     error
+}
+
+// PlanRequest asks the shell to plan the job from its text. It answers with Planned.
+type PlanRequest struct{ Spec int64 }
+
+// Event is what a step is about: everything known at one revision, and answers that came since the last step.
+type Event struct {
+	Facts *Facts
+	Fleet *fleet.Fleet
+	// Plan is decoded from the plan keys; nil while there are none. PlanErr: they are there and cannot be read.
+	Plan    *physical.Plan
+	PlanErr error
+	// Reserved are slots promised to others by transactions still under way.
+	Reserved func(worker string, slot int) bool
+	// Leader is the create revision of the leadership. Token is fresh randomness for the next placement.
+	Leader int64
+	Token  string
+
+	Planned   *Planned
+	Published []*driver.Published
+}
+
+// Actions are what the shell does. At most one Write at a time: the next step waits until it came round.
+type Actions struct {
+	Write   *Write
+	Plan    *PlanRequest
+	Publish []*driver.Publish
+	// Wake: step again then, if nothing happens before; zero: only when something happens.
+	Wake time.Time
+	// Waiting: something is not placed for want of slots or workers; step again when the fleet changes.
+	Waiting bool
+	// Log are facts for the log, written when the transaction is done.
+	Log []Line
+	// Bug is a step that must not be taken; nothing is written.
+	Bug error
+}
+
+// Line is a line of the log.
+type Line struct {
+	Warn bool
+	Msg  string
+	Args []any
+}
+
+// Write is one transaction: all or nothing, under the leadership the shell adds.
+type Write struct {
+	If      []Cond
+	Puts    []Put
+	Deletes []string
+	// Revoke are leases to end after the transaction has deleted their keys.
+	Revoke []int64
+}
+
+// Cond wants a key at a mod revision (0: absent), or with Create at a create revision.
+type Cond struct {
+	Key    string
+	Rev    int64
+	Create bool
+}
+
+// Put writes one key.
+type Put struct {
+	Key   string
+	Value []byte
+}
+
+// Limits of a Write: below those of the store, with room for the guard of the leadership.
+const (
+	maxOps   = 120
+	maxBytes = 900 << 10
+)
+
+// unit is what must not be cut apart.
+type unit struct {
+	conds   []Cond
+	puts    []Put
+	deletes []string
+	revoke  []int64
+}
+
+func (u *unit) cond(key string, rev int64)            { u.conds = append(u.conds, Cond{Key: key, Rev: rev}) }
+func (u *unit) put(key string, value []byte)          { u.puts = append(u.puts, Put{key, value}) }
+func (u *unit) write(key string, rev int64, v []byte) { u.cond(key, rev); u.put(key, v) }
+func (u *unit) remove(key string, rev int64) {
+	u.cond(key, rev)
+	u.deletes = append(u.deletes, key)
+}
+
+// pack puts units into one Write in their order until the next one does not fit; the rest is found again by the
+// next step. last always goes in: room is kept for it.
+func pack(units []unit, last *unit) *Write {
+	w := &Write{}
+	seen := map[string]bool{}
+	ops, size := 0, 0
+	weigh := func(u *unit) (o, b int) {
+		o = len(u.puts) + len(u.deletes)
+		for _, c := range u.conds {
+			b += len(c.Key) + 32
+		}
+		for _, p := range u.puts {
+			b += len(p.Key) + len(p.Value) + 32
+		}
+		for _, d := range u.deletes {
+			b += len(d) + 32
+		}
+		return max(o, len(u.conds)), b
+	}
+	if last != nil {
+		ops, size = weigh(last)
+	}
+	add := func(u *unit) {
+		for _, c := range u.conds {
+			if !seen[c.Key] {
+				seen[c.Key] = true
+				w.If = append(w.If, c)
+			}
+		}
+		w.Puts, w.Deletes, w.Revoke = append(w.Puts, u.puts...), append(w.Deletes, u.deletes...), append(w.Revoke, u.revoke...)
+	}
+	for i := range units {
+		o, b := weigh(&units[i])
+		if ops+o > maxOps || size+b > maxBytes {
+			break
+		}
+		ops, size = ops+o, size+b
+		add(&units[i])
+	}
+	if last != nil {
+		add(last)
+	}
+	if len(w.Puts)+len(w.Deletes) == 0 {
+		return nil
+	}
+	return w
+}
