@@ -63,7 +63,7 @@ func newHost(l *life, p pipeline) *host {
 // run is the goroutine of the host. It returns when nothing is left to do for the pipeline, or when the life ends
 // and its tasks have.
 func (h *host) run() {
-	h.beside(h.status.run)
+	go h.status.run() // close waits for it
 	word := mirror.Follow(h.l.cfg.Store, []string{h.l.cfg.Tree.Pipeline(h.job, h.id)}, mirror.Options{
 		Logger: h.log, OnBatch: h.seeWord, CheckEvery: 10 * time.Minute, // the mirror of the tasks looks often enough
 	})

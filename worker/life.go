@@ -315,7 +315,7 @@ func (l *life) seeTasks(b mirror.Batch) {
 		if ev.Kind == mirror.Delete {
 			l.mu.Lock()
 			if h := l.hosts[p]; h != nil {
-				h.inbox.put(keeper.Assignment{})
+				h.inbox.put(keeper.Assignment{Now: now()})
 			}
 			l.mu.Unlock()
 			continue
@@ -350,7 +350,7 @@ func (l *life) assign(p pipeline, a *record.Assignment) {
 			h.run()
 		}()
 	}
-	h.inbox.put(keeper.Assignment{Value: a})
+	h.inbox.put(keeper.Assignment{Value: a, Now: now()})
 }
 
 // forget takes a host off the list unless it has something to do; false then.
@@ -378,6 +378,8 @@ func (l *life) ready() error {
 		return errors.New("the assignments have not been read yet")
 	}
 }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 

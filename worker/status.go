@@ -15,12 +15,16 @@ import (
 // statusPause is how long a change that nobody waits for may wait for others.
 const statusPause = 250 * time.Millisecond
 
+// lastStatus bounds the last write of a host.
+const lastStatus = 5 * time.Second
+
 // statusWriter writes the status of one pipeline on this worker: the newest only, on change only, one write at a
 // time. Invariant 8: task groups that change one after the other cost one write together.
 type statusWriter struct {
 	h    *host
 	kick chan struct{}
 	done chan struct{} // closed by close
+	over chan struct{} // closed by run
 
 	mu     sync.Mutex
 	wanted *record.TaskStatus
@@ -28,7 +32,7 @@ type statusWriter struct {
 }
 
 func newStatusWriter(h *host) *statusWriter {
-	return &statusWriter{h: h, kick: make(chan struct{}, 1), done: make(chan struct{})}
+	return &statusWriter{h: h, kick: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
 }
 
 // want sets what is to be published. nil: nothing new.
@@ -46,10 +50,16 @@ func (s *statusWriter) want(r *record.TaskStatus) {
 	}
 }
 
-// close makes run write what is wanted and return.
-func (s *statusWriter) close() { close(s.done) }
+// close makes run write what is wanted, for which it has a few seconds, and waits for its end.
+func (s *statusWriter) close() {
+	close(s.done)
+	timer := time.AfterFunc(lastStatus, s.h.cancel)
+	defer timer.Stop()
+	<-s.over
+}
 
 func (s *statusWriter) run() {
+	defer close(s.over)
 	key := s.h.l.cfg.Tree.TaskStatus(s.h.l.cfg.Name, s.h.job, s.h.id)
 	var written []byte
 	timer := time.NewTimer(time.Hour)

@@ -1,16 +1,19 @@
 package keeper
 
 import (
+	"time"
+
 	"strait/checkpoint"
 	"strait/kv/record"
 	"strait/plan"
 )
 
-// State is all that is known of one pipeline on one incarnation of a worker. The zero value, with Worker and
-// Incarnation set, knows nothing.
+// State is all that is known of one pipeline on one incarnation of a worker. The zero value, with Worker,
+// Incarnation and Pipeline set, knows nothing.
 type State struct {
 	Worker      string
 	Incarnation int64
+	Pipeline    plan.PipelineID
 
 	Assigned *record.Assignment // names this incarnation; nil: none
 	Word     *record.Word       // nil: never seen, or gone
@@ -81,7 +84,10 @@ type Part struct {
 type Event interface{ apply(s *State) }
 
 // Assignment: the key tasks/<me>/<job>/<pipeline> has this value; nil: it is gone.
-type Assignment struct{ Value *record.Assignment }
+type Assignment struct {
+	Value *record.Assignment
+	Now   time.Time
+}
 
 // Word: the control word has this value at mod revision Rev; nil: it was deleted.
 type Word struct {

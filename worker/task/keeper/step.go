@@ -29,7 +29,8 @@ func (e Assignment) apply(s *State) {
 		s.Assigned = nil
 	}
 	if p := s.Part; s.Assigned == nil && p != nil && p.Life.live() && p.Failure == nil && !s.Leaving && s.wanted() {
-		p.Failure = &record.Failure{Attempt: p.Attempt, Message: "the assignment of this worker was deleted while its attempt ran"}
+		p.Failure = &record.Failure{Pipeline: s.Pipeline, Attempt: p.Attempt, Worker: s.Worker, Time: e.Now,
+			Message: "the assignment of this worker was deleted while its attempt ran"}
 	}
 }
 
