@@ -43,6 +43,9 @@ type floatRange struct {
 	template []float64
 }
 
+// maxRow is the largest row that is made up.
+const maxRow = 64 << 20
+
 // problems collects mistakes with the place of the option they are about.
 type problems struct{ fault.List }
 
@@ -88,6 +91,9 @@ func newConfig(p *problems, v option.Values) *config {
 			c.checkDefault(p, v, col)
 		}
 		c.counted[i] = v.Bool("auto.increment.enabled") && c.isKey(col)
+	}
+	if w := c.rowWidth(); w > maxRow && !v.Has("rows") {
+		p.add(v, "schema", fmt.Sprintf("a row would have about %.0f MiB", w/(1<<20)), "lower array.size, map.size, string.length or the dimension of vectors")
 	}
 	if p.Len() == 0 && v.Has("rows") {
 		c.readRows(p, v)

@@ -24,7 +24,7 @@ const everyType = `"c_null": "null", "c_string": "string", "c_boolean": "boolean
 func TestConformance(t *testing.T) {
 	cases := map[string]conformance.SourceCase{
 		"made up":    {Options: `{"schema": {"fields": {` + everyType + `}}, "row.num": 100, "split.num": 3, "seed": 7}`, Rows: 200},
-		"large":      {Options: `{"schema": {"fields": {"a": "bigint", "s": "string"}}, "row.num": 30000, "split.num": 2, "seed": 1}`, Rows: 60000},
+		"large":      {Options: `{"schema": {"fields": {"a": "bigint", "s": "string"}}, "row.num": 10000, "seed": 1}`, Rows: 20000},
 		"unseeded":   {Options: `{"schema": {"fields": {"a": "boolean"}}, "row.num": 0}`, Rows: 0},
 		"streaming":  {Options: `{"schema": {"fields": {"a": "int"}}, "seed": 3}`, Streaming: true, Rows: 10},
 		"interval":   {Options: `{"schema": {"fields": {"a": "int"}}, "row.num": 6, "split.num": 3, "split.read-interval": 5, "seed": 3}`, Rows: 12},
@@ -91,6 +91,7 @@ func TestMistakes(t *testing.T) {
 	f("binary vector", `{`+ab+`, "binary.vector.dimension": 12}`, `12 is not a multiple of 8`)
 	f("default", `{"schema": {"columns": [{"name": "a", "type": "int", "defaultValue": "x"}]}}`, `column a: default "x" is not a value of type int`)
 	f("two tables of one name", `{"tables_configs": [{`+ab+`}, {`+ab+`}]}`, `two tables have the name ""`)
+	f("rows of terabytes", `{"schema": {"fields": {"a": "array<array<int>>"}}, "array.size": 1000000}`, `a row would have about`)
 	f("negative rows", `{`+ab+`, "row.num": -1}`, `below 0`)
 }
 

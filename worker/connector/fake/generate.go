@@ -279,11 +279,16 @@ func (c *config) rowsPerBatch() int64 {
 	if c.isLit {
 		return batch.TargetRows
 	}
+	return int64(max(1, min(batch.TargetRows, math.Floor(batch.TargetBytes/max(c.rowWidth(), 1)))))
+}
+
+// rowWidth is about how many bytes a row has.
+func (c *config) rowWidth() float64 {
 	size := 0.0
 	for _, col := range c.table.Columns {
-		size += c.width(col.Type)
+		size += c.width(col.Type) + 8*float64(col.Scale)
 	}
-	return int64(max(1, min(batch.TargetRows, math.Floor(batch.TargetBytes*2/max(size, 1)))))
+	return size
 }
 
 // width is about how many bytes a value of a type has.
