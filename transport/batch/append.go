@@ -5,8 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-
-	"strait/plan/schema"
 )
 
 // AppendRange appends rows [from, to) of src, which has dst's type, to dst. Values are copied, so dst pins
@@ -108,26 +106,15 @@ func AppendRow(dst array.Builder, src arrow.Array, i int) {
 	}
 }
 
-// Select returns the rows at the indexes, in their order, as a new batch. All rows in order give b itself.
+// Select returns the rows at the indexes, in their order, as a new batch. All rows in order give b itself, none
+// gives nil.
 func Select(b *Batch, rows []int32) *Batch {
 	if len(rows) == b.Rows && inOrder(rows) {
 		return b
 	}
-	out := NewBuilder(b.Schema)
-	for c := range b.Cols {
-		Gather(out.fields[c], b.Cols[c], rows)
-	}
-	out.rows = len(rows)
-	if b.Kinds != nil {
-		out.kinds = make([]schema.RowKind, len(rows))
-		for i, r := range rows {
-			out.kinds[i] = b.Kinds[r]
-		}
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	return out.Finish()
+	g := NewGatherer(b.Schema)
+	g.Append(b, rows)
+	return g.Take()
 }
 
 func inOrder(rows []int32) bool {

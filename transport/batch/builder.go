@@ -17,15 +17,24 @@ type Builder struct {
 	fields []array.Builder
 	kinds  []schema.RowKind // empty while all rows so far are inserts
 	rows   int
-	bytes  int64 // of variable-length data, as of the last look
+	bytes  int64 // of all rows, as of the last look
 	looked int
+	width  int64 // bytes of a row in columns of fixed width
+
+	lastRows int   // of the batch before: room is made for as many once a first row shows that more come
+	lastData []int // likewise, bytes of data per string or binary column
 }
 
-// NewBuilder makes an empty builder with room for TargetRows.
+// NewBuilder makes an empty builder. From the second batch on it makes room for as many rows as the last had.
 func NewBuilder(s *Schema) *Builder {
-	b := &Builder{schema: s, fields: make([]array.Builder, len(s.Table.Columns))}
+	b := &Builder{schema: s, fields: make([]array.Builder, len(s.Table.Columns)), lastData: make([]int, len(s.Table.Columns))}
 	for i, f := range s.Arrow.Fields() {
 		b.fields[i] = array.NewBuilder(memory.DefaultAllocator, f.Type)
+		if w, ok := f.Type.(arrow.FixedWidthDataType); ok {
+			b.width += int64(w.BitWidth()+7) / 8
+		} else {
+			b.width += 4 // an offset
+		}
 	}
 	return b
 }
@@ -52,7 +61,22 @@ func (b *Builder) EndRow(kind schema.RowKind) {
 	if kind != schema.Insert || len(b.kinds) > 0 {
 		b.kinds = append(b.kinds, kind)
 	}
-	b.rows++
+	if b.rows++; b.rows == 1 && b.lastRows > 1 {
+		b.reserveLikeLast()
+	}
+}
+
+// reserveLikeLast spares a batch that becomes like the last one the growing in steps.
+func (b *Builder) reserveLikeLast() {
+	for i, f := range b.fields {
+		f.Reserve(b.lastRows - 1)
+		switch t := f.(type) {
+		case *array.StringBuilder:
+			t.ReserveData(max(b.lastData[i]-t.DataLen(), 0))
+		case *array.BinaryBuilder:
+			t.ReserveData(max(b.lastData[i]-t.DataLen(), 0))
+		}
+	}
 }
 
 // EndRows closes n rows, all inserts.
@@ -71,9 +95,9 @@ func (b *Builder) Full() bool {
 	if b.rows >= TargetRows {
 		return true
 	}
-	if b.rows-b.looked >= 64 {
+	if b.rows-b.looked >= min(max(b.looked, 1), 64) { // after rows 1, 2, 4 … 64, then every 64: rows may be large
 		b.looked = b.rows
-		b.bytes = 0
+		b.bytes = int64(b.rows) * b.width
 		for _, f := range b.fields {
 			b.bytes += variableBytes(f)
 		}
@@ -104,15 +128,14 @@ func variableBytes(f array.Builder) int64 {
 func fixedBytes(f array.Builder) int64 { return 8 * int64(f.Len()) }
 
 // Rollback drops values appended since the last closed row, so that a row that does not parse leaves nothing
-// behind. It copies the open batch and is meant for the error path only.
+// behind. It copies the open batch and is meant for the error path only. The builders of Field stay valid.
 func (b *Builder) Rollback() {
-	for i, f := range b.fields {
+	for _, f := range b.fields {
 		if f.Len() <= b.rows {
 			continue
 		}
-		whole := f.NewArray()
-		b.fields[i] = array.NewBuilder(memory.DefaultAllocator, whole.DataType())
-		AppendRange(b.fields[i], whole, 0, b.rows)
+		whole := f.NewArray() // leaves f empty
+		AppendRange(f, whole, 0, b.rows)
 	}
 }
 
@@ -123,8 +146,15 @@ func (b *Builder) Finish() *Batch {
 	}
 	cols := make([]arrow.Array, len(b.fields))
 	for i, f := range b.fields {
+		switch t := f.(type) {
+		case *array.StringBuilder:
+			b.lastData[i] = t.DataLen()
+		case *array.BinaryBuilder:
+			b.lastData[i] = t.DataLen()
+		}
 		cols[i] = f.NewArray()
 	}
+	b.lastRows = b.rows
 	out := New(b.schema, cols, b.rows, nil)
 	if len(b.kinds) > 0 {
 		out.Kinds = b.kinds

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/zeebo/xxh3"
 )
 
@@ -24,98 +26,98 @@ func GroupOwner(group, n int) int { return group * n / KeyGroups }
 // nullHash stands for a null in a key.
 const nullHash = 0x9e3779b97f4a7c15
 
+// prime is the multiplier of XXH3 for short input.
+const prime = 0x9fb21c651e98df25
+
 // Hash appends to dst the hash of the key columns of every row. Equal keys have equal hashes in every batch, on
 // every host and in every release: state is placed by them. Integers hash by value whatever their width; 0 and
 // -0 are equal, and so are all NaNs. One type switch is made per column, none per row.
 func Hash(dst []uint64, b *Batch, keys []int) []uint64 {
 	at := len(dst)
-	for range b.Rows {
-		dst = append(dst, 0)
-	}
+	dst = slices.Grow(dst, 2*b.Rows) // the second half is scratch for further keys
+	out := dst[at:][:b.Rows]
 	for i, k := range keys {
-		hashColumn(dst[at:], b.Cols[k], i > 0)
+		if i == 0 {
+			hashColumn(out, b.Cols[k])
+			continue
+		}
+		more := dst[at+b.Rows : at+2*b.Rows]
+		hashColumn(more, b.Cols[k])
+		for j, h := range more {
+			out[j] = hash8(bits.RotateLeft64(out[j], 17) ^ h*prime)
+		}
 	}
-	return dst
+	if len(keys) == 0 {
+		clear(out)
+	}
+	return dst[:at+b.Rows]
 }
 
-func hashColumn(out []uint64, a arrow.Array, more bool) {
+// hashColumn sets out to the hashes of the elements of a.
+func hashColumn(out []uint64, a arrow.Array) {
 	switch t := a.(type) {
 	case *array.Int64:
-		hashInts(out, t, t.Int64Values(), more)
+		hashInts(out, t.Int64Values())
 	case *array.Int32:
-		hashInts(out, t, t.Int32Values(), more)
+		hashInts(out, t.Int32Values())
 	case *array.Int16:
-		hashInts(out, t, t.Int16Values(), more)
+		hashInts(out, t.Int16Values())
 	case *array.Int8:
-		hashInts(out, t, t.Int8Values(), more)
+		hashInts(out, t.Int8Values())
 	case *array.Timestamp:
-		hashInts(out, t, t.TimestampValues(), more)
+		hashInts(out, t.TimestampValues())
 	case *array.Date32:
-		hashInts(out, t, t.Date32Values(), more)
+		hashInts(out, t.Date32Values())
 	case *array.Time64:
-		hashInts(out, t, t.Time64Values(), more)
+		hashInts(out, t.Time64Values())
 	case *array.Float64:
-		for i, v := range t.Float64Values() {
-			fold(out, i, t, hash8(floatBits(v)), more)
+		for i, v := range t.Float64Values()[:len(out)] {
+			out[i] = hash8(floatBits(v))
 		}
 	case *array.Float32:
-		for i, v := range t.Float32Values() {
-			fold(out, i, t, hash8(floatBits(float64(v))), more)
+		for i, v := range t.Float32Values()[:len(out)] {
+			out[i] = hash8(floatBits(float64(v)))
 		}
 	case *array.String:
-		o, data := t.ValueOffsets(), stringData(t)
-		for i := range t.Len() {
-			fold(out, i, t, xxh3.Hash(data[o[i]:o[i+1]]), more)
-		}
+		hashData(out, t.ValueOffsets(), buffer(t.Data(), 2))
+	case *array.Binary:
+		hashData(out, t.ValueOffsets(), buffer(t.Data(), 2))
 	case *array.Null:
 		for i := range out {
-			combine(out, i, nullHash, more)
+			out[i] = nullHash
 		}
-	default:
+		return
+	default: // seldom keys
 		for i := range out {
-			combine(out, i, hashValue(a, i), more)
-		}
-	}
-}
-
-// stringData is the whole data buffer behind an array, which its offsets point into.
-func stringData(t *array.String) []byte {
-	if b := t.Data().Buffers()[2]; b != nil {
-		return b.Bytes()
-	}
-	return nil
-}
-
-type integer interface {
-	~int8 | ~int16 | ~int32 | ~int64
-}
-
-func hashInts[T integer](out []uint64, a arrow.Array, values []T, more bool) {
-	if a.NullN() == 0 && !more {
-		out = out[:len(values)]
-		for i, v := range values {
-			out[i] = hash8(uint64(int64(v)))
+			out[i] = hashValue(a, i)
 		}
 		return
 	}
-	for i, v := range values {
-		fold(out, i, a, hash8(uint64(int64(v))), more)
+	if a.NullN() > 0 {
+		valid, at := a.NullBitmapBytes(), a.Data().Offset()
+		for i := range out {
+			if !bitutil.BitIsSet(valid, at+i) {
+				out[i] = nullHash
+			}
+		}
 	}
 }
 
-// fold combines the hash of a value that may be null.
-func fold(out []uint64, i int, a arrow.Array, h uint64, more bool) {
-	if a.NullN() > 0 && a.IsNull(i) {
-		h = nullHash
+func hashInts[T ~int8 | ~int16 | ~int32 | ~int64](out []uint64, values []T) {
+	for i, v := range values[:len(out)] {
+		out[i] = hash8(uint64(int64(v)))
 	}
-	combine(out, i, h, more)
 }
 
-func combine(out []uint64, i int, h uint64, more bool) {
-	if more {
-		h = hash8(bits.RotateLeft64(out[i], 17) ^ h*0x9fb21c651e98df25)
+func hashData(out []uint64, offsets []int32, data []byte) {
+	if len(out) == 0 {
+		return
 	}
-	out[i] = h
+	from := offsets[0]
+	for i, to := range offsets[1:][:len(out)] {
+		out[i] = xxh3.Hash(data[from:to])
+		from = to
+	}
 }
 
 // hash8 is xxh3.Hash of the eight bytes of v in little-endian order, inlined.
@@ -123,9 +125,9 @@ func hash8(v uint64) uint64 {
 	const flip = 0xc73ab174c5ecd5a2 // of the eight-byte case of XXH3 with its default secret and no seed
 	h := bits.RotateLeft64(v, 32) ^ flip
 	h ^= bits.RotateLeft64(h, 49) ^ bits.RotateLeft64(h, 24)
-	h *= 0x9fb21c651e98df25
+	h *= prime
 	h ^= (h >> 35) + 8
-	h *= 0x9fb21c651e98df25
+	h *= prime
 	return h ^ h>>28
 }
 
