@@ -1,16 +1,17 @@
 package connector
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"sync"
+
+	"strait/plan/fault"
 )
 
 // ErrNotInBuild is wrapped by errors about something SeaTunnel has and this build does not: a format, an
 // option's value. `stctl check` warns about it, `check --strict` and `run` refuse it.
-var ErrNotInBuild = errors.New("not in this build")
+var ErrNotInBuild = fault.ErrNotInBuild
 
 // The registry is filled from init functions of the plugin packages, linked by connector/all, and only read
 // afterwards.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"strait/plan/config"
 	"strait/plan/logical"
@@ -77,7 +76,7 @@ func (c catalog) source(f *connector.SourceFactory) logical.Plugin {
 				Options: r.Options, Streaming: r.Streaming, Parallelism: r.Parallelism, NoIO: r.NoIO, Folder: c.folder,
 			})
 			if err != nil {
-				return logical.SourceInfo{}, standing(err)
+				return logical.SourceInfo{}, err
 			}
 			info := logical.SourceInfo{Tables: s.Tables(), Bounded: s.Bounded()}
 			if k, ok := s.(connector.Changelog); ok {
@@ -94,13 +93,13 @@ func (c catalog) transform(f *transform.Factory) logical.Plugin {
 		Transform: func(_ context.Context, r logical.TransformRequest) ([]*schema.Table, error) {
 			t, err := f.New(transform.Config{Options: r.Options, Inputs: r.Inputs})
 			if err != nil {
-				return nil, standing(err)
+				return nil, err
 			}
 			out := make([]*schema.Table, len(r.Tables))
 			var errs []error
 			for i, in := range r.Tables {
 				if out[i], err = t.Output(in); err != nil {
-					errs = append(errs, standing(err))
+					errs = append(errs, err)
 				}
 			}
 			return out, errors.Join(errs...)
@@ -117,7 +116,7 @@ func (c catalog) sink(f *connector.SinkFactory) logical.Plugin {
 				JobName: r.JobName, Folder: c.folder,
 			})
 			if err != nil {
-				return logical.SinkInfo{}, standing(err)
+				return logical.SinkInfo{}, err
 			}
 			claim := s.Claim()
 			info := logical.SinkInfo{Guarantee: string(claim.Guarantee), Locks: claim.Locks, HostBound: claim.HostBound}
@@ -127,17 +126,3 @@ func (c catalog) sink(f *connector.SinkFactory) logical.Plugin {
 		},
 	}
 }
-
-// standing turns the SDK's "not in this build" into the planner's.
-func standing(err error) error {
-	if errors.Is(err, connector.ErrNotInBuild) {
-		return fmt.Errorf("%w%w", err, silent{logical.ErrNotInBuild})
-	}
-	return err
-}
-
-// silent wraps an error for errors.Is without adding text.
-type silent struct{ error }
-
-func (silent) Error() string   { return "" }
-func (s silent) Unwrap() error { return s.error }

@@ -41,6 +41,20 @@ type part struct {
 	incarnation func() int64 // of a worker
 }
 
+// await waits until the role is ready.
+func (p *part) await(ctx context.Context) error {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for p.ready() != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
 // catalogFor is the catalog of a job whose relative paths begin in folder.
 func catalogFor(folder string) logical.Catalog { return catalog{folder: folder} }
 

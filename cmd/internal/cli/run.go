@@ -76,6 +76,9 @@ func runJob(c *cli.Context) error {
 
 	var outcome error
 	drive := func(rctx context.Context) error {
+		if err := work.await(rctx); err != nil { // a job that comes before its worker would be rejected
+			return err
+		}
 		cl := client.New(e.store, r.tree)
 		id, err := cl.Submit(rctx, j.spec(job, nil), "")
 		if err != nil {

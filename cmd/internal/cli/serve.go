@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -145,14 +144,8 @@ func (s *server) run(ctx context.Context, parts ...func(context.Context) error) 
 // announce says on standard output that a role is ready, once it is.
 func announce(c *cli.Context, role, name string, p *part, more string, then func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for p.ready() != nil {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+		if p.await(ctx) != nil {
+			return nil
 		}
 		if err := then(); err != nil {
 			return err
