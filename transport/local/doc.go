@@ -13,12 +13,12 @@
 //
 // Invariants:
 //   - Order (invariant 5 of the design): within one port elements leave as they entered.
-//   - Bounded (invariant 6): bytes lent and queued stay below limit plus one frame; while ports are held for an
-//     alignment, and all memory lies in them, the other ports get one frame at a time beyond that. So an
-//     alignment never starves the barrier that it waits for.
+//   - Bounded (invariant 6): nothing is lent while bytes lent and queued reach the limit, and a port that was lent
+//     any may exceed it by one frame. While all memory lies in ports held for an alignment, the others get one
+//     frame at a time beyond the limit, so an alignment never starves the barrier that it waits for. At worst
+//     that is the limit plus one frame per port.
 //   - Barriers and ends need no room.
-//   - A port is made on first use: an edge of 10,000 by 10,000 subtasks costs a pointer per pair that is never
-//     used, on the consumer's worker only.
+//   - A port is made on first use: of an edge of 10,000 by 10,000 subtasks only the pairs that meet cost memory.
 //
 // Locks: Inbox.mu is taken before the lock of the connection behind Remote, never the other way round.
 package local

@@ -32,7 +32,7 @@ type Inbox struct {
 	done   chan struct{} // closed with the inbox
 
 	mu      sync.Mutex
-	ports   []*Port           // by channel; nil until first used
+	ports   Pages[*Port]      // by channel; nil until first used
 	ring    queue.Ring[*Port] // ports with elements, each at most once
 	waiting queue.Ring[*Port] // ports that ask for room, each at most once, in order of asking
 	parked  []*Port           // ports that asked while held
@@ -68,12 +68,12 @@ func NewInbox(channels int, floor int64, budget *Budget) *Inbox {
 	budget.force(floor)
 	return &Inbox{
 		budget: budget, limit: floor, floor: floor,
-		ready: make(chan struct{}, 1), done: make(chan struct{}), ports: make([]*Port, channels),
+		ready: make(chan struct{}, 1), done: make(chan struct{}), ports: NewPages[*Port](channels),
 	}
 }
 
 // Channels is the number of channels.
-func (in *Inbox) Channels() int { return len(in.ports) }
+func (in *Inbox) Channels() int { return in.ports.Len() }
 
 // Ready has a token whenever TryNext may give something new since it last gave nothing.
 func (in *Inbox) Ready() <-chan struct{} { return in.ready }
@@ -86,10 +86,10 @@ func (in *Inbox) Port(channel int, r Remote) *Port {
 }
 
 func (in *Inbox) port(channel int, r Remote) *Port {
-	p := in.ports[channel]
+	p := in.ports.Get(channel)
 	if p == nil {
 		p = &Port{in: in, channel: channel, wake: make(chan struct{}, 1)}
-		in.ports[channel] = p
+		in.ports.Set(channel, p)
 	}
 	if r != nil {
 		p.remote = r
@@ -184,13 +184,13 @@ func (in *Inbox) Close(cause error) {
 		return
 	}
 	in.cause = cause
-	for _, p := range in.ports {
+	in.ports.Each(func(_ int, p *Port) {
 		for p != nil && p.fifo.Len() > 0 {
 			if e, _ := p.fifo.Pop(); e.frame != nil {
 				e.frame.Drop()
 			}
 		}
-	}
+	})
 	in.ring.Clear()
 	in.waiting.Clear()
 	in.parked = nil
@@ -295,13 +295,13 @@ func (in *Inbox) recall(p *Port) {
 	if in.sum.queued > in.heldSum.queued || in.idle == 0 {
 		return
 	}
-	for _, q := range in.ports {
+	in.ports.Each(func(_ int, q *Port) {
 		if q != nil && q != p && q.recallable() {
 			q.recalled = true
 			in.idle--
 			q.remote.Recall()
 		}
-	}
+	})
 }
 
 // recallable says that a recall of the port's credit may give something.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"strait/transport/batch"
+	"strait/transport/local"
 )
 
 // When gathered rows of one destination leave: whatever comes first, also Flush and a barrier.
@@ -21,16 +22,20 @@ type hashing struct {
 	to        []uint32 // consumer of each row
 	starts    []int32  // per consumer: where its rows begin in rows; one more at the end
 	rows      []int32
-	gathered  [][]*batch.Gatherer // by table, by consumer; made on first use
-	dirty     []bucket            // those with rows, in order of first row
-	held      int64               // bytes in them, as of the last look
+	gathered  []local.Pages[*batch.Gatherer] // by table, by consumer; made on first use
+	dirty     []bucket                       // those with rows, in order of first row
+	held      int64                          // bytes in them, as of the last look
 }
 
 // bucket names the rows of one table gathered for one consumer.
 type bucket struct{ table, consumer int }
 
 func newHashing(consumers, tables int) *hashing {
-	return &hashing{consumers: consumers, gathered: make([][]*batch.Gatherer, tables), starts: make([]int32, consumers+1)}
+	h := &hashing{consumers: consumers, gathered: make([]local.Pages[*batch.Gatherer], tables)}
+	for i := range h.gathered {
+		h.gathered[i] = local.NewPages[*batch.Gatherer](consumers)
+	}
+	return h
 }
 
 // scatter sends each row to the consumer that its key belongs to. Rows of one key keep their order: they all
@@ -45,19 +50,16 @@ func (o *output) scatter(ctx context.Context, b *batch.Batch) error {
 	}
 	h.sort(b, keys)
 	table := b.Schema.Index
-	if h.gathered[table] == nil {
-		h.gathered[table] = make([]*batch.Gatherer, h.consumers)
-	}
-	buckets := h.gathered[table]
+	buckets := &h.gathered[table]
 	for c := range h.consumers {
 		rows := h.rows[h.starts[c]:h.starts[c+1]]
 		if len(rows) == 0 {
 			continue
 		}
-		g := buckets[c]
+		g := buckets.Get(c)
 		if g == nil {
 			g = batch.NewGatherer(b.Schema)
-			buckets[c] = g
+			buckets.Set(c, g)
 		}
 		if g.Rows() == 0 {
 			h.dirty = append(h.dirty, bucket{table, c})
@@ -86,6 +88,9 @@ func (h *hashing) sort(b *batch.Batch, keys []int) {
 		h.to, h.rows = make([]uint32, b.Rows), make([]int32, b.Rows)
 	}
 	h.to, h.rows = h.to[:b.Rows], h.rows[:b.Rows]
+	if h.starts == nil {
+		h.starts = make([]int32, h.consumers+1)
+	}
 	clear(h.starts)
 	n := uint64(h.consumers)
 	starts := h.starts[1:]
@@ -124,7 +129,7 @@ func (o *output) flush(ctx context.Context, g *batch.Gatherer, consumer int) err
 func (o *output) flushAll(ctx context.Context) error {
 	h := o.hash
 	for _, d := range h.dirty {
-		if err := o.flush(ctx, h.gathered[d.table][d.consumer], d.consumer); err != nil {
+		if err := o.flush(ctx, h.gathered[d.table].Get(d.consumer), d.consumer); err != nil {
 			return err
 		}
 	}
@@ -140,7 +145,7 @@ func (h *hashing) tidy() {
 	keep := h.dirty[:0]
 	seen := map[bucket]bool{}
 	for _, d := range h.dirty {
-		if !seen[d] && h.gathered[d.table][d.consumer].Rows() > 0 {
+		if !seen[d] && h.gathered[d.table].Get(d.consumer).Rows() > 0 {
 			seen[d] = true
 			keep = append(keep, d)
 		}

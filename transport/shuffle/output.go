@@ -12,17 +12,17 @@ import (
 	"strait/transport/wire"
 )
 
-// output is a producing subtask's end of an edge. What belongs to one consumer is made on first use, so that an
-// edge of 10,000 by 10,000 subtasks costs a pointer per pair on the producer's worker.
+// output is a producing subtask's end of an edge. What belongs to one consumer is made on first use, so that of an
+// edge of 10,000 by 10,000 subtasks only the pairs that meet cost memory.
 type output struct {
 	a        *Attempt
 	e        *edge
 	producer int
 	enc      map[wire.Codec]*wire.Encoder
-	lanes    map[string]*lane // per worker elsewhere
-	targets  []*target        // by consumer
-	next     int              // rebalance: consumer of the next batch
-	hash     *hashing         // hash exchanges only
+	lanes    map[string]*lane     // per worker elsewhere
+	targets  local.Pages[*target] // by consumer
+	next     int                  // rebalance: consumer of the next batch
+	hash     *hashing             // hash exchanges only
 	ended    bool
 }
 
@@ -44,7 +44,7 @@ func (a *Attempt) Output(edge, producer int) stream.Output {
 	}
 	o := &output{
 		a: a, e: e, producer: producer, next: producer % len(e.Consumers), enc: map[wire.Codec]*wire.Encoder{},
-		lanes: map[string]*lane{}, targets: make([]*target, len(e.Consumers)),
+		lanes: map[string]*lane{}, targets: local.NewPages[*target](len(e.Consumers)),
 	}
 	for _, w := range e.elsewhere {
 		o.lanes[w] = &lane{}
@@ -73,7 +73,7 @@ func (o *output) Send(ctx context.Context, b *batch.Batch) error {
 		return o.sendTo(ctx, o.producer, b)
 	case stream.Rebalance:
 		to := o.next
-		if o.next++; o.next == len(o.targets) {
+		if o.next++; o.next == o.targets.Len() {
 			o.next = 0
 		}
 		return o.sendTo(ctx, to, b)
@@ -139,7 +139,7 @@ func (o *output) all(here func(*local.Port) error, elsewhere func(*outLink, *lan
 
 // target is a consumer; its channel is made on first use.
 func (o *output) target(consumer int) *target {
-	t := o.targets[consumer]
+	t := o.targets.Get(consumer)
 	if t != nil {
 		return t
 	}
@@ -151,7 +151,7 @@ func (o *output) target(consumer int) *target {
 		t.out = o.a.outs[w]
 		t.remote = t.out.open(wire.Open{Edge: o.e.ID, Producer: o.producer, Consumer: consumer}, o.lanes[w], len(o.e.Tables))
 	}
-	o.targets[consumer] = t
+	o.targets.Set(consumer, t)
 	return t
 }
 
@@ -194,7 +194,7 @@ func (o *output) broadcastPart(ctx context.Context, b *batch.Batch) error {
 		}
 	}()
 	table := b.Schema.Index
-	for c := range o.targets {
+	for c := range o.targets.Len() {
 		if o.e.Consumers[c] == o.a.s.cfg.Worker {
 			continue
 		}

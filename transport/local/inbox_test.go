@@ -1,0 +1,522 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"strait/checkpoint"
+	"strait/plan"
+	"strait/plan/schema"
+	"strait/transport/batch"
+	"strait/transport/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ints = batch.NewSchema(&schema.Table{Columns: []schema.Column{schema.Col("n", schema.Of(schema.BigInt))}}, 0)
+
+// rows makes a batch of 8 bytes a row, first, first+1, ….
+func rows(first, n int) *batch.Batch {
+	b := batch.NewBuilder(ints)
+	for i := range n {
+		b.Field(0).(*array.Int64Builder).Append(int64(first + i))
+		b.EndRow(schema.Insert)
+	}
+	return b.Finish()
+}
+
+func first(b *batch.Batch) int { return int(b.Cols[0].(*array.Int64).Value(0)) }
+
+func barrier(id int) checkpoint.Barrier {
+	return checkpoint.Barrier{ID: plan.CheckpointID(id), Kind: checkpoint.Periodic}
+}
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func next(ctx context.Context, in *Inbox) (stream.Item, error) {
+	for {
+		item, ok, err := in.TryNext()
+		if ok || err != nil {
+			return item, err
+		}
+		select {
+		case <-in.Ready():
+		case <-ctx.Done():
+			return item, context.Cause(ctx)
+		}
+	}
+}
+
+// try sends without waiting longer than it takes to be sure.
+func try(p *Port, b *batch.Batch) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	return p.Send(ctx, b) == nil
+}
+
+func TestBoundedInBytes(t *testing.T) {
+	budget := NewBudget(1 << 20)
+	in := NewInbox(2, 100, budget)
+	defer in.Close(nil)
+	a, b := in.Port(0, nil), in.Port(1, nil)
+	if !try(a, rows(1, 10)) || !try(b, rows(2, 100)) { // 80, then anything while a byte is left
+		t.Fatal("there was room")
+	}
+	if try(a, rows(3, 1)) || try(b, rows(4, 1)) {
+		t.Fatal("there was no room")
+	}
+	if err := a.Barrier(barrier(1)); err != nil { // needs none
+		t.Fatal(err)
+	}
+	if item, _, _ := in.TryNext(); first(item.Batch) != 1 {
+		t.Fatalf("%+v", item)
+	}
+	if try(a, rows(3, 1)) {
+		t.Fatal("800 of 100 bytes are still queued")
+	}
+	if item, _, _ := in.TryNext(); first(item.Batch) != 2 || item.Channel != 1 {
+		t.Fatalf("%+v", item)
+	}
+	if !try(a, rows(3, 1)) {
+		t.Fatal("there is room again")
+	}
+}
+
+func TestNoChannelIsPreferred(t *testing.T) {
+	in := NewInbox(3, 1<<20, NewBudget(1<<20))
+	defer in.Close(nil)
+	for c := range 3 {
+		for i := range 10 {
+			try(in.Port(c, nil), rows(i, 1))
+		}
+	}
+	for i := range 30 {
+		if item, ok, _ := in.TryNext(); !ok || item.Channel != i%3 || first(item.Batch) != i/3 {
+			t.Fatalf("item %d: %+v", i, item)
+		}
+	}
+	if _, ok, err := in.TryNext(); ok || err != nil {
+		t.Fatal("not empty")
+	}
+}
+
+func TestHold(t *testing.T) {
+	in := NewInbox(2, 1<<20, NewBudget(1<<20))
+	defer in.Close(nil)
+	a, b := in.Port(0, nil), in.Port(1, nil)
+	try(a, rows(1, 1))
+	try(b, rows(2, 1))
+	in.Hold(0)
+	in.Hold(0)
+	if item, ok, _ := in.TryNext(); !ok || item.Channel != 1 {
+		t.Fatalf("%+v %v", item, ok)
+	}
+	if _, ok, _ := in.TryNext(); ok {
+		t.Fatal("took from a held channel")
+	}
+	for len(in.Ready()) > 0 {
+		<-in.Ready()
+	}
+	in.Release()
+	if len(in.Ready()) == 0 {
+		t.Fatal("no token after Release")
+	}
+	if item, ok, _ := in.TryNext(); !ok || first(item.Batch) != 1 {
+		t.Fatalf("%+v %v", item, ok)
+	}
+}
+
+// TestHeldMemoryDoesNotStarve: all memory lies behind a barrier of one channel, and the other must still bring
+// rows before its own barrier comes.
+func TestHeldMemoryDoesNotStarve(t *testing.T) {
+	ctx := deadline(t)
+	in := NewInbox(2, 1, NewBudget(1<<20))
+	defer in.Close(nil)
+	early, late := in.Port(0, nil), in.Port(1, nil)
+	early.Barrier(barrier(1))
+	if !try(early, rows(1, 1000)) { // behind the barrier
+		t.Fatal("there was room")
+	}
+	if item, _, _ := in.TryNext(); item.Kind != stream.Barrier {
+		t.Fatal("no barrier")
+	}
+	in.Hold(0)
+	sent := make(chan error, 1)
+	go func() {
+		for i := range 50 {
+			if err := late.Send(ctx, rows(100+i, 10)); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- late.Barrier(barrier(1))
+	}()
+	for i := range 50 {
+		item, err := next(ctx, in)
+		if err != nil || item.Channel != 1 || first(item.Batch) != 100+i {
+			t.Fatalf("%d: %+v %v", i, item, err)
+		}
+	}
+	if item, err := next(ctx, in); err != nil || item.Kind != stream.Barrier {
+		t.Fatal(item, err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if try(early, rows(2, 1)) {
+		t.Fatal("a held channel got more memory")
+	}
+	in.Release()
+	if item, err := next(ctx, in); err != nil || first(item.Batch) != 1 {
+		t.Fatal(item, err)
+	}
+}
+
+func TestCloseWakesEverybody(t *testing.T) {
+	budget := NewBudget(1 << 20)
+	in := NewInbox(3, 10, budget)
+	if budget.Used() != 10 || budget.Limit() != 1<<20 {
+		t.Fatal(budget.Used())
+	}
+	try(in.Port(0, nil), rows(1, 10))
+	cause := errors.New("attempt 4 failed")
+	errs := make(chan error, 3)
+	for c := range 3 {
+		p := in.Port(c, nil)
+		go func() { errs <- p.Send(context.Background(), rows(2, 1)) }()
+	}
+	time.Sleep(5 * time.Millisecond)
+	in.Close(cause)
+	in.Close(errors.New("another"))
+	for range 3 {
+		if err := <-errs; !errors.Is(err, cause) {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if _, err := next(context.Background(), in); !errors.Is(err, cause) {
+			t.Error(err)
+		}
+	}
+	if err := in.Port(2, nil).Barrier(barrier(1)); !errors.Is(err, cause) {
+		t.Error(err)
+	}
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are still reserved", budget.Used())
+	}
+}
+
+// fakeRemote is a producer behind a connection, without the connection: what it may send is what it was granted.
+type fakeRemote struct {
+	mu      sync.Mutex
+	p       *Port
+	credit  int64
+	waits   bool // announced and not granted since
+	granted chan struct{}
+	recalls int
+}
+
+func newRemote(in *Inbox, channel int) *fakeRemote {
+	r := &fakeRemote{granted: make(chan struct{}, 1)}
+	r.p = in.Port(channel, r)
+	return r
+}
+
+func (r *fakeRemote) Grant(n int64) {
+	r.mu.Lock()
+	r.credit += n
+	if r.credit > 0 {
+		r.waits = false
+	}
+	r.mu.Unlock()
+	signal(r.granted)
+}
+
+// announce says whether a frame that waits is to be announced.
+func (r *fakeRemote) announce() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.waits
+	r.waits = true
+	return first
+}
+
+// Recall is answered later, as over a connection.
+func (r *fakeRemote) Recall() {
+	r.mu.Lock()
+	r.recalls++
+	r.mu.Unlock()
+}
+
+func (r *fakeRemote) answerRecalls() {
+	r.mu.Lock()
+	n, unused := r.recalls, max(r.credit, 0)
+	r.recalls = 0
+	if n > 0 {
+		r.credit -= unused
+	}
+	r.mu.Unlock()
+	if n > 0 {
+		r.p.Returned(unused)
+	}
+}
+
+func (r *fakeRemote) has() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.credit
+}
+
+func (r *fakeRemote) send(b *batch.Batch) {
+	n := b.Bytes()
+	r.mu.Lock()
+	r.credit -= n
+	r.mu.Unlock()
+	r.p.Deliver(&fakeFrame{b: b}, n)
+}
+
+type fakeFrame struct {
+	b       *batch.Batch
+	err     error
+	dropped bool
+}
+
+func (f *fakeFrame) Decode() (*batch.Batch, error) { return f.b, f.err }
+func (f *fakeFrame) Drop()                         { f.dropped = true }
+
+func TestCreditIsLent(t *testing.T) {
+	in := NewInbox(3, 1000, NewBudget(1<<20))
+	defer in.Close(nil)
+	a, b, c := newRemote(in, 0), newRemote(in, 1), newRemote(in, 2)
+	a.p.Announce(400)
+	if a.has() < 400 {
+		t.Fatalf("granted %d", a.has())
+	}
+	b.p.Announce(5000)
+	if a.has()+b.has() > 1000 || b.has() <= 0 {
+		t.Fatalf("granted %d and %d of 1000", a.has(), b.has())
+	}
+	c.p.Announce(100) // nothing is left; those who have it are asked for what they do not use
+	if c.has() != 0 || a.recalls != 1 || b.recalls != 1 {
+		t.Fatalf("granted %d, recalls %d and %d", c.has(), a.recalls, b.recalls)
+	}
+	a.answerRecalls()
+	if c.has() < 100 {
+		t.Fatalf("granted %d after a gave back", c.has())
+	}
+	b.send(rows(1, 625)) // 5000 bytes on some credit: one frame, whatever its size
+	if b.has() >= 0 {
+		t.Fatal("no debt")
+	}
+	c.p.Announce(1)
+	b.p.Announce(8)
+	if b.has() > 0 {
+		t.Fatal("granted while more than the reservation is queued")
+	}
+	if item, ok, _ := in.TryNext(); !ok || first(item.Batch) != 1 {
+		t.Fatal("no rows")
+	}
+	if b.has() <= 0 {
+		t.Fatal("no grant after the rows were taken: the debt was not paid")
+	}
+	if err := b.p.End(); err != nil || b.p.Credit() != 0 {
+		t.Fatalf("credit %d behind the end", b.p.Credit())
+	}
+}
+
+func TestFramesAreDroppedOrDecoded(t *testing.T) {
+	in := NewInbox(1, 1000, NewBudget(1<<20))
+	r := newRemote(in, 0)
+	bad := errors.New("does not decode")
+	r.p.Deliver(&fakeFrame{err: bad}, 1)
+	if _, _, err := in.TryNext(); !errors.Is(err, bad) {
+		t.Fatal(err)
+	}
+	f := &fakeFrame{}
+	r.p.Deliver(f, 1)
+	in.Close(nil)
+	if !f.dropped {
+		t.Error("a queued frame was not dropped")
+	}
+	if r.p.Deliver(f, 1) {
+		t.Error("delivered to a closed inbox")
+	}
+}
+
+func TestReservationFollowsTheRate(t *testing.T) {
+	budget := NewBudget(8 << 20)
+	in := NewInbox(1, 1000, budget)
+	defer in.Close(nil)
+	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 10 << 20, starved: true}
+	in.mu.Lock()
+	in.measure(1)
+	grown := in.limit
+	in.mu.Unlock()
+	if grown < 3<<20 || budget.Used() != grown {
+		t.Fatalf("limit %d, reserved %d", grown, budget.Used())
+	}
+	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 100 << 20, starved: true}
+	in.mu.Lock()
+	in.measure(1)
+	if in.limit != grown {
+		t.Errorf("grew to %d past the budget", in.limit)
+	}
+	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 10}
+	in.measure(1)
+	if in.limit != 1000 || budget.Used() != 1000 {
+		t.Errorf("limit %d when idle", in.limit)
+	}
+	in.mu.Unlock()
+}
+
+// TestExchange: random local and remote channels, holds, a reservation down to one byte. Nothing is lost or
+// doubled, order is kept, the bound is kept, nothing gets stuck.
+func TestExchange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		n := rapid.IntRange(1, 5).Draw(t, "channels")
+		limit := rapid.SampledFrom([]int64{1, 50, 1000, 100_000}).Draw(t, "limit")
+		frames := rapid.IntRange(1, 20).Draw(t, "frames")
+		largest := rapid.SampledFrom([]int{1, 10, 300}).Draw(t, "rows")
+		in := NewInbox(n, limit, NewBudget(1<<20))
+		var work sync.WaitGroup
+		defer work.Wait()
+		defer in.Close(nil)
+		errs := make(chan error, n)
+		idle := time.Duration(rapid.IntRange(0, 2000).Draw(t, "idle")) * time.Microsecond
+		for c := range n {
+			sizes := rapid.SliceOfN(rapid.IntRange(1, largest), frames, frames).Draw(t, "sizes")
+			if rapid.Bool().Draw(t, "local") {
+				p := in.Port(c, nil)
+				work.Go(func() {
+					for i, size := range sizes {
+						if i == frames/2 {
+							p.Barrier(barrier(1))
+						}
+						if err := p.Send(ctx, rows(i, size)); err != nil {
+							errs <- fmt.Errorf("channel %d: %w", c, err)
+							return
+						}
+					}
+					p.End()
+				})
+				continue
+			}
+			r := newRemote(in, c)
+			work.Go(func() {
+				for i, size := range sizes {
+					if i == frames/2 {
+						r.p.Barrier(barrier(1))
+					}
+					b := rows(i, size)
+					for {
+						r.answerRecalls()
+						if r.has() > 0 {
+							break
+						}
+						if r.announce() {
+							r.p.Announce(b.Bytes())
+						}
+						select {
+						case <-r.granted:
+						case <-time.After(time.Millisecond):
+						case <-ctx.Done():
+							errs <- fmt.Errorf("channel %d waits for credit", c)
+							return
+						}
+					}
+					r.send(b)
+				}
+				// Idle with credit in hand, which others may need.
+				for until := time.Now().Add(idle); time.Now().Before(until); time.Sleep(100 * time.Microsecond) {
+					r.answerRecalls()
+				}
+				r.p.End()
+			})
+		}
+		at, held, behind, ends := make([]int, n), map[int]bool{}, 0, 0
+		for ends < n {
+			item, err := next(ctx, in)
+			if err != nil {
+				select {
+				case e := <-errs:
+					t.Fatalf("%v; %v", err, e)
+				default:
+					t.Fatalf("%v; taken %v, held %v", err, at, held)
+				}
+			}
+			if held[item.Channel] {
+				t.Fatalf("took from channel %d, which is held", item.Channel)
+			}
+			in.mu.Lock()
+			// Each port that has credit may send one frame over it, and one frame of each may lie behind its barrier.
+			most := in.limit + int64(n)*8*int64(largest)
+			if q := in.sum.queued; q > most {
+				t.Errorf("%d bytes queued, limit %d", q, in.limit)
+			}
+			in.mu.Unlock()
+			switch item.Kind {
+			case stream.Barrier:
+				if at[item.Channel] != frames/2 {
+					t.Fatalf("barrier of channel %d after %d", item.Channel, at[item.Channel])
+				}
+				held[item.Channel] = true
+				in.Hold(item.Channel)
+				if behind++; behind == n {
+					clear(held)
+					in.Release()
+				}
+			case stream.Rows:
+				if first(item.Batch) != at[item.Channel] {
+					t.Fatalf("channel %d gave %d, want %d", item.Channel, first(item.Batch), at[item.Channel])
+				}
+				at[item.Channel]++
+			case stream.End:
+				if at[item.Channel] != frames {
+					t.Fatalf("channel %d ended after %d of %d", item.Channel, at[item.Channel], frames)
+				}
+				ends++
+			}
+		}
+	})
+}
+
+func BenchmarkLocal(b *testing.B) {
+	b.ReportAllocs()
+	ctx := context.Background()
+	in := NewInbox(1, 1<<20, NewBudget(1<<30))
+	defer in.Close(nil)
+	p, batch := in.Port(0, nil), rows(0, 1024)
+	done := make(chan error, 1)
+	go func() {
+		for range b.N {
+			if _, err := next(ctx, in); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for range b.N {
+		if err := p.Send(ctx, batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(1024*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+}
