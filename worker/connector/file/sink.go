@@ -35,6 +35,7 @@ func init() {
 type sink struct {
 	fs        FS
 	tmp       string
+	folder    string    // where relative paths start
 	outputs   []*output // by table index
 	names     namer
 	tx        bool
@@ -62,8 +63,8 @@ func newSink(_ context.Context, f FS, c connector.SinkConfig) (connector.Sink, e
 		return nil, err
 	}
 	var l fault.List
-	s := &sink{fs: f, tx: v.Bool("is_enable_transaction"), batchSize: int(v.Int("batch_size")), empty: v.Bool("create_empty_file_when_no_data")}
-	tmp, err := absolute(v.String("tmp_path"))
+	s := &sink{fs: f, folder: c.Folder, tx: v.Bool("is_enable_transaction"), batchSize: int(v.Int("batch_size")), empty: v.Bool("create_empty_file_when_no_data")}
+	tmp, err := absolute(c.Folder, v.String("tmp_path"))
 	if err != nil {
 		l.Add(posOf(v, "tmp_path"), v.Path("tmp_path"), err.Error(), "write the path of a folder")
 	}
@@ -74,7 +75,7 @@ func newSink(_ context.Context, f FS, c connector.SinkConfig) (connector.Sink, e
 		s.outputs = append(s.outputs, s.output(v, t, formats, &l))
 	}
 	if len(c.Tables) == 0 {
-		if _, err := absolute(v.String("path")); err != nil {
+		if _, err := absolute(c.Folder, v.String("path")); err != nil {
 			l.Add(posOf(v, "path"), v.Path("path"), err.Error(), "write the path of a folder")
 		}
 	}
@@ -138,7 +139,7 @@ func (s *sink) naming(v option.Values, l *fault.List) {
 func (s *sink) output(v option.Values, t *schema.Table, formats *field.Formats, l *fault.List) *output {
 	o := &output{table: t, format: v.String("file_format_type")}
 	path := strings.TrimSpace(v.String("path"))
-	dir, err := absolute(expandTable(path, t))
+	dir, err := absolute(s.folder, expandTable(path, t))
 	if err != nil {
 		l.Add(posOf(v, "path"), v.Path("path"), err.Error(), "write the path of a folder")
 	}

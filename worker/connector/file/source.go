@@ -30,6 +30,7 @@ func init() {
 type source struct {
 	inputs      []*input
 	parallelism int
+	unknown     bool // the tables cannot be told without I/O
 }
 
 func newSource(ctx context.Context, f FS, c connector.SourceConfig) (*source, error) {
@@ -41,7 +42,7 @@ func newSource(ctx context.Context, f FS, c connector.SourceConfig) (*source, er
 	var l fault.List
 	var later error
 	for i, v := range blocks {
-		in, err := newInput(f, v, i, &l)
+		in, err := newInput(f, c.Folder, v, i, &l)
 		if err != nil {
 			later = errors.Join(later, err)
 			continue
@@ -57,6 +58,12 @@ func newSource(ctx context.Context, f FS, c connector.SourceConfig) (*source, er
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
+	if c.NoIO { // columns may come from the paths or the files themselves: then they are not known
+		for _, in := range s.inputs {
+			s.unknown = s.unknown || in.partitions || in.table == nil
+		}
+		return s, nil
+	}
 	for _, in := range s.inputs {
 		if err := in.learn(ctx, &l); err != nil {
 			return nil, err
@@ -67,6 +74,9 @@ func newSource(ctx context.Context, f FS, c connector.SourceConfig) (*source, er
 
 // Tables implements connector.Source.
 func (s *source) Tables() []*schema.Table {
+	if s.unknown {
+		return nil
+	}
 	out := make([]*schema.Table, len(s.inputs))
 	for i, in := range s.inputs {
 		out[i] = in.table

@@ -52,7 +52,7 @@ type input struct {
 const contentColumn = "content"
 
 // newInput reads the options of one table. Mistakes go to l, a value of a later build is the error.
-func newInput(f FS, v option.Values, index int, l *fault.List) (*input, error) {
+func newInput(f FS, folder string, v option.Values, index int, l *fault.List) (*input, error) {
 	in := &input{fs: f, index: index, at: v.Path(""), pos: posOf(v, "path"), format: v.String("file_format_type"),
 		formats: formatsOf(v, l), header: v.Bool("csv_use_header_line"), skip: v.Int("skip_header_row_number"),
 		partitions: v.Bool("parse_partition_from_path"), keep: v.Strings("read_partitions"),
@@ -70,7 +70,7 @@ func newInput(f FS, v option.Values, index int, l *fault.List) (*input, error) {
 	if m := v.String("sync_mode"); m != "full" {
 		return nil, notInBuild(v.Path("sync_mode"), "sync_mode %s", m)
 	}
-	path, err := absolute(v.String("path"))
+	path, err := absolute(folder, v.String("path"))
 	if err != nil {
 		l.Add(posOf(v, "path"), v.Path("path"), err.Error(), "write the path of a file or folder")
 	}
@@ -81,14 +81,18 @@ func newInput(f FS, v option.Values, index int, l *fault.List) (*input, error) {
 	return in, nil
 }
 
-// absolute makes a path of a job file absolute. file:///x is x.
-func absolute(p string) (string, error) {
+// absolute makes a path of a job file absolute: a relative one starts in folder, or where this process runs.
+// file:///x is x.
+func absolute(folder, p string) (string, error) {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "file://"); ok {
 		p = rest
 	}
 	if p == "" {
 		return "", errors.New("the path is empty")
+	}
+	if folder != "" && !filepath.IsAbs(p) {
+		p = filepath.Join(folder, p)
 	}
 	return filepath.Abs(p)
 }
