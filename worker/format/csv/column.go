@@ -2,6 +2,7 @@ package csv
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -19,8 +20,10 @@ import (
 type column interface {
 	// parse appends field at of the block's rows [0, n). It stops at a value that does not parse and gives its row.
 	parse(v *fields, n int) (int, error)
-	// finish hands the values over and starts over with room for hint more.
-	finish(hint int) arrow.Array
+	// cut drops all rows from n on; a row before that did not parse.
+	cut(n int)
+	// finish hands the values over and starts over.
+	finish() arrow.Array
 	bytes() int // of variable length
 }
 
@@ -78,6 +81,19 @@ func (m *validity) null(i int) {
 	m.nulls++
 }
 
+// cut forgets the rows from n on.
+func (m *validity) cut(n int) {
+	if m.nulls == 0 {
+		return
+	}
+	for i := n; i < 8*len(m.bits); i++ {
+		if m.bits[i>>3]>>(i&7)&1 == 0 {
+			m.bits[i>>3] |= 1 << (i & 7)
+			m.nulls--
+		}
+	}
+}
+
 func (m *validity) take(rows int) (*memory.Buffer, int) {
 	if m.nulls == 0 {
 		return nil, 0
@@ -89,6 +105,10 @@ func (m *validity) take(rows int) (*memory.Buffer, int) {
 	*m = validity{}
 	return b, n
 }
+
+// exact copies what a column collected into memory of its own: the collecting buffer stays warm and is used again,
+// and a batch holds no more than its rows.
+func exact(b []byte) *memory.Buffer { return memory.NewBufferBytes(append([]byte(nil), b...)) }
 
 func makeArray(dt arrow.DataType, rows, nulls int, buffers ...*memory.Buffer) arrow.Array {
 	d := array.NewData(dt, rows, buffers, nil, nulls, 0)
@@ -161,11 +181,16 @@ func (c *fixed[T]) slow(v *fields, r, row int) (x T, err error) {
 	return c.read(b)
 }
 
-func (c *fixed[T]) finish(hint int) arrow.Array {
+func (c *fixed[T]) cut(n int) {
+	c.v = c.v[:n]
+	c.null.cut(n)
+}
+
+func (c *fixed[T]) finish() arrow.Array {
 	n := len(c.v)
 	valid, nulls := c.null.take(n)
-	a := makeArray(c.dt, n, nulls, valid, memory.NewBufferBytes(c.raw(c.v)))
-	c.v = make([]T, 0, hint)
+	a := makeArray(c.dt, n, nulls, valid, exact(c.raw(c.v)))
+	c.v = c.v[:0]
 	return a
 }
 
@@ -184,7 +209,7 @@ func (c *int64s) parse(v *fields, n int) (int, error) {
 	for r := range out {
 		sp := v.spans[k]
 		k += v.stride
-		x, ok := digits(v.data[sp.start : sp.end&offset])
+		x, ok := digits(v.data, int(sp.start), int(sp.end&offset))
 		if !ok {
 			var err error
 			if x, err = c.slow(v, r, at+r); err != nil {
@@ -210,7 +235,7 @@ func (c *int32s) parse(v *fields, n int) (int, error) {
 	for r := range out {
 		sp := v.spans[k]
 		k += v.stride
-		x, ok := digits(v.data[sp.start : sp.end&offset])
+		x, ok := digits(v.data, int(sp.start), int(sp.end&offset))
 		y := int32(x)
 		if !ok || int64(y) != x {
 			var err error
@@ -224,27 +249,47 @@ func (c *int32s) parse(v *fields, n int) (int, error) {
 	return n, nil
 }
 
-// digits reads up to 18 digits with an optional minus.
-func digits(b []byte) (int64, bool) {
+// digits reads data[start:end], up to 16 digits with an optional minus, eight at a time and without a loop.
+func digits(data []byte, start, end int) (int64, bool) {
 	neg := false
-	if len(b) > 0 && b[0] == '-' {
-		neg, b = true, b[1:]
+	if start < end && data[start] == '-' {
+		neg = true
+		start++
 	}
+	n := end - start
+	if uint(n-1) > 15 || end < 16 {
+		return plainDigits(data[start:end], neg)
+	}
+	v, ok := eight(data[end-8:end], min(n, 8))
+	if n > 8 {
+		hi, ok2 := eight(data[end-16:end-8], n-8)
+		v, ok = v+hi*100000000, ok && ok2
+	}
+	if neg {
+		v = -v
+	}
+	return v, ok
+}
+
+// eight reads the last n of eight bytes as digits.
+func eight(b []byte, n int) (int64, bool) {
+	keep := ^uint64(0) << (64 - 8*n)
+	x := (binary.LittleEndian.Uint64(b) ^ 0x3030303030303030) & keep
+	return number(x), ((x+0x7676767676767676)|x)&high == 0
+}
+
+// number combines eight digits, the first in the lowest byte.
+func number(x uint64) int64 {
+	x = x*10 + x>>8
+	return int64((x&0x000000FF000000FF*0x000F424000000064 + x>>16&0x000000FF000000FF*0x0000271000000001) >> 32)
+}
+
+// plainDigits is digits byte by byte, for the start of a block and up to 18 digits.
+func plainDigits(b []byte, neg bool) (int64, bool) {
 	if uint(len(b)-1) > 17 {
 		return 0, false
 	}
 	var n int64
-	for len(b) >= 8 {
-		w := binary.LittleEndian.Uint64(b)
-		x := w ^ 0x3030303030303030
-		if (x+0x7676767676767676|x)&high != 0 {
-			return 0, false
-		}
-		x = x*10 + x>>8
-		x = (x&0x000000FF000000FF*0x000F424000000064 + x>>16&0x000000FF000000FF*0x0000271000000001) >> 32
-		n = n*100000000 + int64(x)
-		b = b[8:]
-	}
 	for _, c := range b {
 		c -= '0'
 		if c > 9 {
@@ -258,10 +303,56 @@ func digits(b []byte) (int64, bool) {
 	return n, true
 }
 
+// pointed reads data[start:end], up to 16 digits with a point among the last eight, as digits and the number of those
+// behind the point.
+func pointed(data []byte, start, end int) (v int64, frac int, ok bool) {
+	neg := false
+	if start < end && data[start] == '-' {
+		neg = true
+		start++
+	}
+	n := end - start
+	if uint(n-2) > 14 || end < 16 {
+		return 0, 0, false
+	}
+	keep := ^uint64(0)
+	if n < 8 {
+		keep <<= 64 - 8*n
+	}
+	x := (binary.LittleEndian.Uint64(data[end-8:end]) ^ 0x3030303030303030) & keep
+	// '.' is 0x2e: it has become 0x1e.
+	m := ^nonzero(x^0x1e1e1e1e1e1e1e1e) & high
+	if m == 0 {
+		return 0, 0, false
+	}
+	k := bits.TrailingZeros64(m) >> 3 // the byte of the point
+	below := uint64(1)<<(8*k) - 1
+	x = x&below<<8 | x&^(below<<8|0xff)
+	frac = 7 - k
+	if ((x+0x7676767676767676)|x)&high != 0 {
+		return 0, 0, false
+	}
+	v = number(x)
+	if n > 8 {
+		hi, ok := eight(data[end-16:end-8], n-8)
+		if !ok {
+			return 0, 0, false
+		}
+		v += hi * 10000000
+	} else if n == 1 {
+		return 0, 0, false
+	}
+	if neg {
+		v = -v
+	}
+	return v, frac, true
+}
+
 // decimals is a decimal column of up to 38 digits.
 type decimals struct {
 	fixed[decimal128.Num]
 	precision, scale int
+	limit            int64 // 10^precision where it fits
 }
 
 func (c *decimals) parse(v *fields, n int) (int, error) {
@@ -274,9 +365,111 @@ func (c *decimals) parse(v *fields, n int) (int, error) {
 	for r := range out {
 		sp := v.spans[k]
 		k += v.stride
-		x, ok := field.ShortDecimal(v.data[sp.start:sp.end&offset], c.precision, c.scale)
-		if ok {
+		start, end := int(sp.start), int(sp.end&offset)
+		x, frac, ok := pointed(v.data, start, end)
+		if ok && frac == c.scale && x < c.limit && x > -c.limit {
 			out[r] = decimal128.FromI64(x)
+			continue
+		}
+		if x, ok = field.ShortDecimal(v.data[start:end], c.precision, c.scale); ok {
+			out[r] = decimal128.FromI64(x)
+			continue
+		}
+		y, err := c.slow(v, r, at+r)
+		if err != nil {
+			c.v = c.v[:at+r]
+			return r, err
+		}
+		out[r] = y
+	}
+	return n, nil
+}
+
+// doubles is fixed[float64] with short numbers read in place: mantissa and power of ten are exact, and so is
+// their quotient rounded.
+type doubles struct{ fixed[float64] }
+
+var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
+
+func (c *doubles) parse(v *fields, n int) (int, error) {
+	if v.o.HasNull {
+		return c.careful(v, n)
+	}
+	at := len(c.v)
+	out := c.grow(n)
+	k := v.at
+	for r := range out {
+		sp := v.spans[k]
+		k += v.stride
+		start, end := int(sp.start), int(sp.end&offset)
+		x, frac, ok := pointed(v.data, start, end)
+		if ok && x != 0 && x < 1<<53 && x > -1<<53 { // -0.0 keeps its sign the other way
+			out[r] = float64(x) / pow10[frac]
+			continue
+		}
+		y, err := c.read(v.data[start:end])
+		if err != nil {
+			if y, err = c.slow(v, r, at+r); err != nil {
+				c.v = c.v[:at+r]
+				return r, err
+			}
+		}
+		out[r] = y
+	}
+	return n, nil
+}
+
+// dates is fixed[arrow.Date32] for the usual layouts.
+type dates struct {
+	fixed[arrow.Date32]
+	f *field.Formats
+}
+
+func (c *dates) parse(v *fields, n int) (int, error) {
+	if v.o.HasNull {
+		return c.careful(v, n)
+	}
+	at := len(c.v)
+	out := c.grow(n)
+	k := v.at
+	for r := range out {
+		sp := v.spans[k]
+		k += v.stride
+		x, ok := c.f.QuickDate(v.data[sp.start : sp.end&offset])
+		if ok {
+			out[r] = arrow.Date32(x)
+			continue
+		}
+		y, err := c.slow(v, r, at+r)
+		if err != nil {
+			c.v = c.v[:at+r]
+			return r, err
+		}
+		out[r] = y
+	}
+	return n, nil
+}
+
+// stamps is fixed[arrow.Timestamp] for the usual layouts; per is the units of a second.
+type stamps struct {
+	fixed[arrow.Timestamp]
+	f   *field.Formats
+	per int64
+}
+
+func (c *stamps) parse(v *fields, n int) (int, error) {
+	if v.o.HasNull || c.per != 1e6 {
+		return c.careful(v, n)
+	}
+	at := len(c.v)
+	out := c.grow(n)
+	k := v.at
+	for r := range out {
+		sp := v.spans[k]
+		k += v.stride
+		x, ok := c.f.QuickTimestamp(v.data[sp.start : sp.end&offset])
+		if ok {
+			out[r] = arrow.Timestamp(x * 1e6)
 			continue
 		}
 		y, err := c.slow(v, r, at+r)
@@ -299,6 +492,7 @@ type texts struct {
 }
 
 func (c *texts) parse(v *fields, n int) (int, error) {
+	empty := !v.o.Raw // an empty text without quotes is null
 	if len(c.off) == 0 {
 		c.off = append(c.off, 0)
 	}
@@ -308,14 +502,25 @@ func (c *texts) parse(v *fields, n int) (int, error) {
 	for r := range n {
 		sp := v.spans[k]
 		k += v.stride
-		b := v.data[sp.start : sp.end&offset]
+		start, end := int(sp.start), int(sp.end&offset)
+		size := end - start
 		switch {
 		case sp.end&escaped != 0:
-			data = v.o.unescape(data, b, sp.end&quoted != 0)
-		case v.null(b, sp):
+			data = v.o.unescape(data, v.data[start:end], sp.end&quoted != 0)
+		case size == 0:
+			if empty && sp.end&quoted == 0 {
+				c.null.null(at + r)
+			}
+		case v.o.HasNull && v.null(v.data[start:end], sp):
 			c.null.null(at + r)
+		case size <= 16 && start+16 <= len(v.data) && len(data)+16 <= cap(data):
+			// A fixed number of bytes is moved faster than the right one; the rest is overwritten by the next.
+			n := len(data)
+			data = data[:n+16]
+			*(*[16]byte)(data[n:]) = *(*[16]byte)(v.data[start:])
+			data = data[:n+size]
 		default:
-			data = append(data, b...)
+			data = append(data, v.data[start:end]...)
 		}
 		off = append(off, int32(len(data)))
 	}
@@ -344,15 +549,22 @@ func ascii(b []byte) bool {
 	return m&high == 0
 }
 
-func (c *texts) finish(hint int) arrow.Array {
+func (c *texts) cut(n int) {
+	if len(c.off) > 0 {
+		c.off = c.off[:n+1]
+		c.data = c.data[:c.off[n]]
+	}
+	c.null.cut(n)
+}
+
+func (c *texts) finish() arrow.Array {
 	if len(c.off) == 0 {
 		c.off = append(c.off, 0)
 	}
-	n, size := len(c.off)-1, len(c.data)
+	n := len(c.off) - 1
 	valid, nulls := c.null.take(n)
-	a := makeArray(c.dt, n, nulls, valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.off)), memory.NewBufferBytes(c.data))
-	c.off = make([]int32, 0, hint+1)
-	c.data = make([]byte, 0, size+size/8)
+	a := makeArray(c.dt, n, nulls, valid, exact(arrow.Int32Traits.CastToBytes(c.off)), exact(c.data))
+	c.off, c.data = c.off[:0], c.data[:0]
 	return a
 }
 
@@ -384,7 +596,13 @@ func (c *built) parse(v *fields, n int) (int, error) {
 
 func nested(k schema.Kind) bool { return k == schema.Array || k == schema.Map || k == schema.Row }
 
-func (c *built) finish(int) arrow.Array {
+func (c *built) cut(n int) {
+	whole := c.b.NewArray()
+	c.b = array.NewBuilder(memory.DefaultAllocator, c.dt)
+	batch.AppendRange(c.b, whole, 0, n)
+}
+
+func (c *built) finish() arrow.Array {
 	c.size = 0
 	return c.b.NewArray()
 }
@@ -414,17 +632,17 @@ func newColumn(t *schema.Type, o *Options, codec *field.Codec) column {
 			return int8(n), err
 		}}
 	case schema.Double:
-		return &fixed[float64]{dt: dt, raw: arrow.Float64Traits.CastToBytes, read: func(b []byte) (float64, error) { return field.Float(b, 64) }}
+		return &doubles{fixed[float64]{dt: dt, raw: arrow.Float64Traits.CastToBytes, read: func(b []byte) (float64, error) { return field.Float(b, 64) }}}
 	case schema.Float:
 		return &fixed[float32]{dt: dt, raw: arrow.Float32Traits.CastToBytes, read: func(b []byte) (float32, error) {
 			x, err := field.Float(b, 32)
 			return float32(x), err
 		}}
 	case schema.Date:
-		return &fixed[arrow.Date32]{dt: dt, raw: arrow.Date32Traits.CastToBytes, read: func(b []byte) (arrow.Date32, error) {
+		return &dates{fixed[arrow.Date32]{dt: dt, raw: arrow.Date32Traits.CastToBytes, read: func(b []byte) (arrow.Date32, error) {
 			n, err := f.Date(b)
 			return arrow.Date32(n), err
-		}}
+		}}, f}
 	case schema.Time:
 		return &fixed[arrow.Time64]{dt: dt, raw: arrow.Time64Traits.CastToBytes, read: func(b []byte) (arrow.Time64, error) {
 			n, err := f.Time(b, scale)
@@ -435,18 +653,21 @@ func newColumn(t *schema.Type, o *Options, codec *field.Codec) column {
 		if t.Kind == schema.TimestampTZ {
 			read = f.TimestampTZ
 		}
-		return &fixed[arrow.Timestamp]{dt: dt, raw: arrow.TimestampTraits.CastToBytes, read: func(b []byte) (arrow.Timestamp, error) {
+		return &stamps{fixed[arrow.Timestamp]{dt: dt, raw: arrow.TimestampTraits.CastToBytes, read: func(b []byte) (arrow.Timestamp, error) {
 			n, err := read(b, scale)
 			return arrow.Timestamp(n), err
-		}}
+		}}, f, 1e9 / field.UnitNanos(scale)}
 	case schema.Decimal:
 		if t.Precision > 38 {
 			break
 		}
-		p := t.Precision
+		p, limit := t.Precision, int64(1)
+		for range min(p, 18) {
+			limit *= 10
+		}
 		return &decimals{fixed[decimal128.Num]{dt: dt, raw: arrow.Decimal128Traits.CastToBytes, read: func(b []byte) (decimal128.Num, error) {
 			return field.Decimal128(b, p, scale)
-		}}, p, scale}
+		}}, p, scale, limit}
 	case schema.String:
 		return &texts{dt: dt, utf8: true}
 	case schema.Bytes, schema.BinaryVector, schema.Float16Vector, schema.BFloat16Vector:

@@ -22,7 +22,6 @@ type Decoder struct {
 	view   fields
 	step   int // rows of a block
 	rows   int
-	hint   int
 }
 
 // NewDecoder reads records of fields fields. from gives the field of each column of s; nil: field i is column i
@@ -38,7 +37,7 @@ func NewDecoder(s *batch.Schema, o Options, from []int, count int) (*Decoder, er
 			from[i] = i
 		}
 	}
-	d := &Decoder{o: &o, schema: s, from: from, fast: o.simple(), hint: 1024}
+	d := &Decoder{o: &o, schema: s, from: from, fast: o.simple()}
 	d.split = splitter{o: d.o, fields: count}
 	d.step = min(max(8192/max(count, 1), 16), 512)
 	d.view = fields{o: d.o, stride: count}
@@ -96,6 +95,11 @@ func (d *Decoder) parse(data []byte) *format.RowError {
 		first = &format.RowError{Offset: int64(d.block.errAt), Err: d.block.err}
 	}
 	d.rows += n
+	if first != nil {
+		for _, c := range d.cols {
+			c.cut(d.rows)
+		}
+	}
 	return first
 }
 
@@ -119,10 +123,9 @@ func (d *Decoder) Finish() *batch.Batch {
 	if d.rows == 0 {
 		return nil
 	}
-	d.hint = min(d.rows, batch.TargetRows)
 	cols := make([]arrow.Array, len(d.cols))
 	for i, c := range d.cols {
-		cols[i] = c.finish(d.hint)
+		cols[i] = c.finish()
 	}
 	b := batch.New(d.schema, cols, d.rows, nil)
 	d.rows = 0

@@ -72,7 +72,7 @@ func NewEncoder(t *schema.Table, columns []int, o Options, mode QuoteMode, heade
 		e.cells[i].t = ty
 		switch ty.Kind {
 		case schema.Boolean, schema.TinyInt, schema.SmallInt, schema.Int, schema.BigInt, schema.Float, schema.Double, schema.Decimal:
-			e.cells[i].check = e.risky && e.mode != QuoteNone
+			e.cells[i].check = (e.risky || o.HasNull) && e.mode != QuoteNone
 		default:
 			e.cells[i].check = e.mode != QuoteNone
 		}
@@ -157,7 +157,7 @@ func (e *Encoder) record(dst []byte, r int) []byte {
 			dst = e.codec.AppendText(dst, c.t, c.a, r, 0)
 		}
 		if c.check {
-			dst = e.protect(dst, from, false)
+			dst = e.protect(dst, from, c.t.Kind == schema.Bytes)
 		}
 	}
 	if len(dst) == start && e.o.Quote != 0 && !e.o.Blank { // an empty line would be no record
@@ -170,7 +170,7 @@ func (e *Encoder) record(dst []byte, r int) []byte {
 func (e *Encoder) protect(dst []byte, from int, str bool) []byte {
 	b := dst[from:]
 	q := e.o.Quote
-	need := str && (e.mode == QuoteAll || len(b) == 0 || e.o.HasNull && string(b) == e.o.Null)
+	need := str && (e.mode == QuoteAll || len(b) == 0) || e.o.HasNull && string(b) == e.o.Null
 	quotes := 0
 	d := e.o.Delimiter
 	for i, c := range b {

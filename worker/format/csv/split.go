@@ -1,7 +1,6 @@
 package csv
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -54,6 +53,7 @@ func (b *block) fail(at int, err error) { b.err, b.errAt = err, at }
 type splitter struct {
 	o      *Options
 	fields int
+	masks  [16]uint64 // of the kilobyte at hand
 }
 
 func countError(have, want int) error {
@@ -63,30 +63,19 @@ func countError(have, want int) error {
 	return fmt.Errorf("the row has more than %d fields", want)
 }
 
-const (
-	ones = 0x0101010101010101
-	high = 0x8080808080808080
-	low7 = 0x7f7f7f7f7f7f7f7f
-)
-
-// nonzero has the high bit of a byte clear where x's byte is zero, exactly.
-func nonzero(x uint64) uint64 { return (x&low7 + low7) | x }
-
-// fast is the splitter for one-byte delimiters, lines and no escape character: it looks at eight bytes at a time
-// and visits only delimiters, quotes and line ends.
+// fast is the splitter for one-byte delimiters, lines and no escape character: it visits only delimiters, quotes
+// and line ends.
 func (s *splitter) fast(b *block, data []byte, final bool, maxRows int) {
 	b.reset(maxRows, s.fields)
 	const none = 256
 	delim, quote := none, none
-	dp, qp := uint64('\n'*ones), uint64('\n'*ones)
 	if s.o.Delimiter != "" {
 		delim = int(s.o.Delimiter[0])
-		dp = uint64(delim) * ones
 	}
 	if s.o.Quote != 0 {
 		quote = int(s.o.Quote)
-		qp = uint64(quote) * ones
 	}
+	d8, q8 := mark(delim), mark(quote)
 	var (
 		n      = len(data)
 		fields = s.fields
@@ -99,19 +88,15 @@ func (s *splitter) fast(b *block, data []byte, final bool, maxRows int) {
 		ignore = -1    // second quote of a doubled one
 		flag   = uint32(0)
 	)
-	for i := 0; i < n; i += 8 {
-		var m uint64
-		if i+8 <= n {
-			w := binary.LittleEndian.Uint64(data[i:])
-			m = ^(nonzero(w^dp) & nonzero(w^qp) & nonzero(w^'\n'*ones)) & high
-		} else {
-			var tail [8]byte
-			k := copy(tail[:], data[i:])
-			w := binary.LittleEndian.Uint64(tail[:])
-			m = ^(nonzero(w^dp) & nonzero(w^qp) & nonzero(w^'\n'*ones)) & high & (1<<(8*k) - 1)
+	have, used := 0, 0 // masks
+	for at := 0; at < n; at += 64 {
+		if used == have {
+			have, used = s.look(data[at:], d8, q8), 0
 		}
+		m := s.masks[used]
+		used++
 		for ; m != 0; m &= m - 1 {
-			p := i + bits.TrailingZeros64(m)>>3
+			p := at + bits.TrailingZeros64(m)
 			c := int(data[p])
 			if within {
 				if c != quote || p == ignore {
@@ -171,7 +156,13 @@ func (s *splitter) fast(b *block, data []byte, final bool, maxRows int) {
 					sp = span{uint32(fs + 1), uint32(close) | flag}
 					close, flag = -1, 0
 				}
-				if !s.end(b, &si, &fc, rs, sp) {
+				if fc == fields-1 && fc > 0 { // the usual record
+					spans[si+fc] = sp
+					b.starts[b.rows] = uint32(rs)
+					b.rows++
+					si += fields
+					fc = 0
+				} else if !s.end(b, &si, &fc, rs, sp) {
 					return
 				}
 				rs, fs = p+1, p+1
@@ -205,6 +196,27 @@ func (s *splitter) fast(b *block, data []byte, final bool, maxRows int) {
 	if s.end(b, &si, &fc, rs, sp) {
 		b.used = n
 	}
+}
+
+// mark is the byte to look for: a line feed, which is looked for anyway, where there is none.
+func mark(c int) byte {
+	if c > 255 {
+		return '\n'
+	}
+	return byte(c)
+}
+
+// look fills the masks with what follows and says how many there are; behind the end no bit is set.
+func (s *splitter) look(data []byte, delim, quote byte) int {
+	if n := min(len(data)/64, len(s.masks)); n > 0 {
+		masks(s.masks[:n], data, delim, quote)
+		return n
+	}
+	var tail [64]byte
+	k := copy(tail[:], data)
+	masks(s.masks[:1], tail[:], delim, quote)
+	s.masks[0] &= 1<<k - 1
+	return 1
 }
 
 // end closes a record with its last field. It reports false after an error.

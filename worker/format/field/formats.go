@@ -11,6 +11,7 @@ type Formats struct {
 	date, time, stamp          *Pattern
 	dateFree, timeFree, stFree bool // not set by the job: other usual forms are taken too
 	zoned                      *Pattern
+	quickDate, quickStamp      quick
 }
 
 // Defaults of the patterns, as SeaTunnel has them.
@@ -35,6 +36,7 @@ func NewFormats(date, time, stamp string) (*Formats, error) {
 			return nil, fmt.Errorf("%s: %w", p.as, err)
 		}
 	}
+	f.quickDate, f.quickStamp = f.date.fast.quick(), f.stamp.fast.quick()
 	f.zoned = f.stamp
 	if !f.stamp.hasOffset() {
 		f.zoned = nil // Java's ISO_OFFSET_DATE_TIME
