@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"slices"
+
 	"strait/checkpoint"
 	"strait/kv/record"
 	"strait/plan"
@@ -72,13 +74,14 @@ func (e Built) apply(s *State) {
 
 func (e Failed) apply(s *State) {
 	p := s.part(e.Attempt)
-	if p == nil || !p.Life.live() {
+	if p == nil {
 		return
 	}
-	if e.Link != "" && p.Failure == nil {
-		p.Links = append(p.Links, e.Link)
-	}
 	p.fail(&e.Failure)
+	// A link that broke wakes the tasks that use it: one of them may have failed by it before the link is named.
+	if e.Link != "" && p.Failure != nil && p.Life != Stopped {
+		p.Links = append(slices.Clip(p.Links), e.Link)
+	}
 }
 
 func (e Groups) apply(s *State) {
@@ -150,10 +153,10 @@ func (s *State) decide() []Action {
 			out = append(out, Release{p.Attempt})
 		}
 		if s.current() && (p.Life == Ready || p.Life == Running) {
+			out = s.start(out)
 			out = s.commit(out)
 			out = s.upstream(out)
 			out = s.barrier(out)
-			out = s.start(out)
 		}
 	}
 	return s.build(out)
@@ -238,8 +241,8 @@ func (s *State) start(out []Action) []Action {
 		if w.Barrier.State == record.BarrierOpen {
 			p.Barrier--
 		}
+		p.Aborted = p.Barrier
 		out = append(out, Start{p.Attempt, p.Barrier + 1})
-		out = s.barrier(out)
 	}
 	replayed := owed == 0 || p.Replay == Done
 	// Invariant 2: as long as any older incarnation may still prepare, nothing is abandoned.

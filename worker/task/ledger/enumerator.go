@@ -147,11 +147,10 @@ func (e *Enumerator) Deal() []Deal {
 		return nil
 	}
 	var out []Deal
-	n := len(e.registered)
-	for range n {
-		r := e.turn
+	n, first := len(e.registered), e.turn
+	for i := range n {
+		r := (first + i) % n
 		if !e.asking[r] {
-			e.turn = (r + 1) % n
 			continue
 		}
 		if len(e.pool) == 0 {
