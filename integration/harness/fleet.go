@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ type Fleet struct {
 	opt     Options
 	procs   map[string]*Process
 	store   *kv.Store
+	env     []string
 	Members []string // names of the workers started so far
 }
 
@@ -53,10 +55,24 @@ func Start(t testing.TB, opt Options) *Fleet {
 	return f
 }
 
+// StartOn starts a coordinator without workers on a data folder that is there already.
+func StartOn(t testing.TB, data string) *Fleet {
+	t.Helper()
+	f := &Fleet{t: t, Dir: t.TempDir(), procs: map[string]*Process{}}
+	t.Cleanup(f.stop)
+	f.startCoordinator("127.0.0.1:0", data)
+	return f
+}
+
 // StartCoordinator starts the coordinator (again) with its etcd on listen.
 func (f *Fleet) StartCoordinator(listen string) {
 	f.t.Helper()
-	args := append([]string{"serve", "coordinator", "--name", "c1", "--data-dir", filepath.Join(f.Dir, "c1"),
+	f.startCoordinator(listen, filepath.Join(f.Dir, "c1"))
+}
+
+func (f *Fleet) startCoordinator(listen, data string) {
+	f.t.Helper()
+	args := append([]string{"serve", "coordinator", "--name", "c1", "--data-dir", data,
 		"--etcd-listen", listen, "--ops-listen", "127.0.0.1:0"}, f.opt.Coordinator...)
 	f.start("c1", args)
 	told := f.AwaitReady("c1")
@@ -76,17 +92,29 @@ func (f *Fleet) StartWorker(name string, more ...string) {
 		args = append(args, "--slots", fmt.Sprint(f.opt.Slots))
 	}
 	f.start(name, append(append(args, f.opt.Worker...), more...))
-	f.Members = append(f.Members, name)
+	if !slices.Contains(f.Members, name) {
+		f.Members = append(f.Members, name)
+	}
 }
 
 func (f *Fleet) start(name string, args []string) {
 	f.t.Helper()
 	p := Command(f.t, f.Dir, args...)
+	p.Cmd.Env = append(p.Cmd.Env, f.env...)
 	if err := p.Cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
 	p.reap()
 	f.procs[name] = p
+}
+
+// SetEnv adds environment variables, NAME=VALUE, to the roles started from now on.
+func (f *Fleet) SetEnv(env ...string) { f.env = env }
+
+// Command prepares stctl against the fleet without starting it.
+func (f *Fleet) Command(args ...string) *Process {
+	f.t.Helper()
+	return Command(f.t, f.Dir, f.Args(args...)...)
 }
 
 // AwaitReady waits until a role says that it is ready and returns what it says of its addresses.

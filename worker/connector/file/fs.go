@@ -10,6 +10,8 @@ import (
 	"sort"
 	"syscall"
 	"time"
+
+	"strait/checkpoint/failpoint"
 )
 
 // FS is what the connector needs of a file system. Paths are absolute.
@@ -98,6 +100,9 @@ func (local) Create(name string) (Output, error) {
 }
 
 func (local) Rename(from, to string) error {
+	if err := failpoint.Inject("file.rename"); err != nil {
+		return err
+	}
 	err := os.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
 		return errCrossDevice
