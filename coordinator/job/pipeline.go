@@ -159,7 +159,7 @@ func (x *stepper) settleHolders(p *pipe) {
 			continue
 		case fleet.Alive:
 			h.Waiting = false
-			x.patience(p, id)
+			x.patience(p, id, h.Attempt)
 		default:
 			// Nothing an incarnation that is gone may still do can be seen: no wait.
 			if !p.commits() && !p.converging() {
@@ -181,8 +181,8 @@ func (x *stepper) settleHolders(p *pipe) {
 }
 
 // patience fences an incarnation that lives, was told to stop, and has not confirmed it in time.
-func (x *stepper) patience(p *pipe, id fleet.ID) {
-	k := withdrawn{p.id, id}
+func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) {
+	k := withdrawn{p.id, id, a}
 	since, ok := x.s.withdraw[k]
 	if !ok {
 		since = x.now
@@ -333,7 +333,8 @@ func (x *stepper) drive(p *pipe, pl *record.Placement) string {
 	if out.Publish != nil {
 		x.out.Publish = append(x.out.Publish, out.Publish)
 	}
-	if p.word.Barrier.State != record.BarrierOpen {
+	// What changes with every ack is not told, or it would be written with every ack.
+	if p.word.Barrier.State != record.BarrierOpen && p.word.Committed == p.word.Completed {
 		p.waits = out.Waits
 	}
 	x.wakeAt(out.Wake)

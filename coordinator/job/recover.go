@@ -271,8 +271,8 @@ func (x *stepper) raiseClosing(p *pipe, outcome record.Outcome, why string, paus
 	if w.Deadline == nil {
 		limit := x.c.Close
 		for _, h := range w.Holders {
-			// The wait may begin when the key vanishes, up to a TTL from now.
-			limit = max(limit, 2*time.Duration(h.Wait)*time.Second)
+			// One that does not stop is fenced first; the wait begins when its key vanishes, up to a TTL from now.
+			limit = max(limit, x.c.Stop+2*time.Duration(h.Wait)*time.Second)
 		}
 		d := x.now.Add(limit).UTC()
 		w.Deadline = &d
@@ -324,7 +324,7 @@ func (x *stepper) stopped(p *pipe) {
 			return
 		}
 		p.clean = false
-		x.patience(p, id)
+		x.patience(p, id, a)
 	}
 	if pl := p.f.Placement.Value; pl != nil {
 		for _, name := range sorted(pl.Workers) {

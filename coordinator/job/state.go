@@ -57,6 +57,7 @@ type State struct {
 type withdrawn struct {
 	pipeline plan.PipelineID
 	id       fleet.ID
+	attempt  plan.Attempt // which it was told to stop
 }
 
 type deploy struct {

@@ -1,0 +1,626 @@
+package job
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"strait/checkpoint"
+	"strait/checkpoint/driver"
+	"strait/checkpoint/protocol"
+	"strait/coordinator/fleet"
+	"strait/coordinator/internal/workermodel"
+	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/record"
+	"strait/plan"
+	"strait/plan/config"
+	"strait/plan/logical"
+	"strait/plan/physical"
+	"strait/plan/state"
+)
+
+var (
+	tree = keys.New("")
+	t0   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+const (
+	simJob   = plan.JobID("j")
+	simTTL   = 10
+	simLimit = 30
+)
+
+// memory is a store of one process: every revision is kept.
+type memory struct {
+	now  map[string]kv.Entry
+	rev  int64
+	past []map[string]kv.Entry // by revision
+}
+
+func newMemory() *memory {
+	return &memory{now: map[string]kv.Entry{}, past: []map[string]kv.Entry{{}}}
+}
+
+func (m *memory) at(rev int64) snapshot { return snapshot(m.past[rev]) }
+
+// do writes at one revision.
+func (m *memory) do(f func(map[string]kv.Entry, int64)) {
+	m.rev++
+	m.now = maps.Clone(m.now)
+	f(m.now, m.rev)
+	m.past = append(m.past, m.now)
+}
+
+func put(s map[string]kv.Entry, key string, value []byte, rev int64) {
+	e := kv.Entry{Key: key, Value: value, CreateRev: rev, ModRev: rev}
+	if old, ok := s[key]; ok {
+		e.CreateRev, e.Lease = old.CreateRev, old.Lease
+	}
+	s[key] = e
+}
+
+type snapshot map[string]kv.Entry
+
+func (s snapshot) Get(key string) kv.Entry { return s[key] }
+
+func (s snapshot) List(prefix string) []kv.Entry {
+	var out []kv.Entry
+	for k, e := range s {
+		if strings.HasPrefix(k, prefix) {
+			out = append(out, e)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Key < out[j].Key })
+	return out
+}
+
+// leader is one leadership: what it remembers dies with it.
+type leader struct {
+	term      int64
+	state     State
+	fleet     *fleet.Fleet
+	seen      int64 // the fleet is as of this revision
+	floor     int64 // its own last write
+	planned   *Planned
+	published []*driver.Published
+	wake      time.Time
+}
+
+// proc is one worker process.
+type proc struct {
+	name  string
+	brain *workermodel.Worker
+	alive bool
+	seen  int64
+	until time.Time // it must have noticed by then that its key is gone
+	gone  bool
+}
+
+// sim is the world.
+type sim struct {
+	t       testing.TB
+	rnd     *rand.Rand // nil: no lag, everything in order
+	m       *memory
+	conf    Config
+	plan    *physical.Plan
+	lead    *leader
+	terms   int64
+	procs   []*proc
+	target  *workermodel.Target
+	hooks   workermodel.Hooks
+	now     time.Time
+	trace   []string
+	writes  int
+	late    []func() // transactions that may still land
+	onWrite func(n int) string
+	store   map[string][]byte
+	bad     []string
+}
+
+func newSim(t testing.TB, p *physical.Plan, workers, slots int) *sim {
+	s := &sim{t: t, m: newMemory(), plan: p, now: t0, target: workermodel.NewTarget(), store: map[string][]byte{}}
+	s.conf = Config{Tree: tree}.Defaults()
+	for i := range workers {
+		s.start(fmt.Sprintf("w%d", i+1), slots)
+	}
+	s.elect()
+	return s
+}
+
+func (s *sim) log(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%s r%d ", s.now.Format("04:05"), s.m.rev)+fmt.Sprintf(format, args...))
+}
+
+func (s *sim) start(name string, slots int) *proc {
+	key := tree.Worker(name)
+	s.m.do(func(m map[string]kv.Entry, rev int64) {
+		put(m, key, record.MustEncode(&record.Worker{Header: record.Head, Data: name + ":1", TTL: simTTL, CallLimit: simLimit, Slots: slots, Protocol: record.Protocol}), rev)
+		e := m[key]
+		e.Lease = rev
+		m[key] = e
+	})
+	p := &proc{name: name, alive: true, seen: s.m.rev}
+	p.brain = &workermodel.Worker{Tree: tree, Name: name, Incarnation: s.m.rev, Target: s.target, Hooks: s.hooks}
+	s.procs = append(s.procs, p)
+	s.log("worker %s starts as %d", name, s.m.rev)
+	return p
+}
+
+func (s *sim) submit(life string) {
+	s.m.do(func(m map[string]kv.Entry, rev int64) {
+		put(m, tree.Job(simJob), record.MustEncode(&record.Spec{Header: record.Head, Text: life, Submitted: t0}), rev)
+	})
+}
+
+func (s *sim) wish(word string) {
+	s.m.do(func(m map[string]kv.Entry, rev int64) { put(m, tree.Wish(simJob), []byte(word), rev) })
+	s.log("wish %s", word)
+}
+
+// elect makes a new leader; the old one is deposed and whatever it had in hand is gone.
+func (s *sim) elect() {
+	s.terms++
+	s.m.do(func(m map[string]kv.Entry, rev int64) {
+		delete(m, tree.Leader()+"x")
+		put(m, tree.Leader()+"x", nil, rev)
+	})
+	s.lead = &leader{term: s.m.rev, fleet: fleet.New(s.now), floor: s.m.rev}
+	s.log("leader %d", s.m.rev)
+	s.look(s.lead, s.m.rev)
+	for _, e := range s.m.at(s.m.rev).List(tree.Placements(simJob)) {
+		pl, _ := record.Decode[record.Placement](e.Value)
+		for _, name := range sorted(pl.Workers) {
+			s.lead.fleet.Missing(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, simTTL*time.Second, s.now)
+		}
+	}
+}
+
+// look brings the leader's fleet to a revision.
+func (s *sim) look(l *leader, rev int64) {
+	for ; l.seen < rev; l.seen++ {
+		old, now := s.m.past[l.seen], s.m.past[l.seen+1]
+		for k, e := range old {
+			if _, ok := now[k]; !ok {
+				p, _ := tree.Parse(k)
+				_ = l.fleet.Set(p, kv.Entry{Key: e.Key}, s.now)
+			}
+		}
+		for _, k := range slices.Sorted(maps.Keys(now)) {
+			if e := now[k]; old[k].ModRev != e.ModRev {
+				p, _ := tree.Parse(k)
+				_ = l.fleet.Set(p, e, s.now)
+			}
+		}
+	}
+}
+
+func factsAt(s snapshot) *Facts {
+	f := NewFacts(simJob)
+	for k, e := range s {
+		p, ok := tree.Parse(k)
+		switch {
+		case !ok:
+		case p.Kind == keys.KindSlot:
+			if g, err := record.Decode[record.Grant](e.Value); err == nil && g.Job == simJob {
+				f.SetGrant(SlotID{p.Worker, int(p.Number)}, e)
+			}
+		case p.Job == simJob:
+			f.Set(p, e)
+		}
+	}
+	return f
+}
+
+func (s *sim) pick(lo, hi int64) int64 {
+	if s.rnd == nil || lo >= hi || s.rnd.Intn(2) == 0 {
+		return hi
+	}
+	return lo + s.rnd.Int63n(hi-lo+1)
+}
+
+// step lets the leader take one step; false: it has nothing to do.
+func (s *sim) step() bool {
+	l := s.lead
+	rev := s.pick(max(l.floor, l.seen), s.m.rev)
+	s.look(l, rev)
+	f := factsAt(s.m.at(rev))
+	e := Event{Facts: f, Fleet: l.fleet, Leader: l.term, Token: fmt.Sprint(rev), Planned: l.planned, Published: l.published}
+	if f.Head.Exists() {
+		e.Plan = s.plan
+	}
+	l.planned, l.published = nil, nil
+	before := string(record.MustEncode(f.Status.Value))
+	st, out := Step(s.conf, l.state, e, s.now)
+	// Pure: the same arguments again, the same result.
+	_, again := Step(s.conf, l.state, e, s.now)
+	if a, b := fmt.Sprintf("%+v", out.Write), fmt.Sprintf("%+v", again.Write); a != b {
+		s.bad = append(s.bad, fmt.Sprintf("two steps from the same facts differ: %s and %s", a, b))
+	}
+	if f.Status.Value != nil && string(record.MustEncode(f.Status.Value)) != before {
+		s.bad = append(s.bad, "the step changed its facts")
+	}
+	l.state, l.wake = st, out.Wake
+	if out.Bug != nil {
+		s.bad = append(s.bad, out.Bug.Error())
+		return false
+	}
+	if out.Plan != nil {
+		data, err := physical.Encode(s.plan)
+		if err != nil {
+			s.bad = append(s.bad, err.Error())
+		}
+		l.planned = &Planned{Spec: out.Plan.Spec, Plan: s.plan, Encoded: data}
+	}
+	for _, p := range out.Publish {
+		s.store[p.Name] = p.Manifest
+		l.published = append(l.published, &driver.Published{Pipeline: p.Pipeline, Attempt: p.Attempt, ID: p.ID, Handle: checkpoint.Handle{Location: p.Name, Size: int64(len(p.Manifest))}})
+	}
+	if out.Write == nil {
+		return out.Plan != nil || len(out.Publish) > 0
+	}
+	s.writes++
+	how := ""
+	if s.onWrite != nil {
+		how = s.onWrite(s.writes)
+	}
+	switch how {
+	case "lost": // the leader dies before the store sees it
+		s.elect()
+	case "late": // no answer; it may land at any later time
+		s.late = append(s.late, func() { s.txn(l, out.Write) })
+		s.log("a write is late: %s", brief(out.Write))
+		l.floor = s.m.rev
+	case "unknown": // it landed, but nobody told
+		s.txn(l, out.Write)
+		l.floor = s.m.rev
+	case "die": // it landed, and the leader is gone
+		s.txn(l, out.Write)
+		s.elect()
+	default:
+		if s.txn(l, out.Write) {
+			l.floor = s.m.rev
+		}
+	}
+	return true
+}
+
+func brief(w *Write) string {
+	var out []string
+	for _, p := range w.Puts {
+		v := string(p.Value)
+		if len(v) > 300 {
+			v = v[:300]
+		}
+		out = append(out, strings.TrimPrefix(p.Key, tree.Prefix())+"="+v)
+	}
+	for _, d := range w.Deletes {
+		out = append(out, "del "+strings.TrimPrefix(d, tree.Prefix()))
+	}
+	return strings.Join(out, "\n      ")
+}
+
+// txn does a write of a leader if its guards hold, and checks what must hold after every write.
+func (s *sim) txn(l *leader, w *Write) bool {
+	if s.m.now[tree.Leader()+"x"].CreateRev != l.term {
+		s.log("deposed: %d", l.term)
+		return false
+	}
+	for _, c := range w.If {
+		if e := s.m.now[c.Key]; c.Create && e.CreateRev != c.Rev || !c.Create && e.ModRev != c.Rev {
+			s.log("conflict on %s", c.Key)
+			return false
+		}
+	}
+	if len(w.If) > 127 || len(w.Puts)+len(w.Deletes) > 128 {
+		s.bad = append(s.bad, fmt.Sprintf("write of %d guards, %d operations", len(w.If), len(w.Puts)+len(w.Deletes)))
+	}
+	before := s.m.now
+	s.m.do(func(m map[string]kv.Entry, rev int64) {
+		for _, p := range w.Puts {
+			put(m, p.Key, p.Value, rev)
+		}
+		for _, d := range w.Deletes {
+			delete(m, d)
+		}
+	})
+	s.log("%d writes %s", l.term, brief(w))
+	s.bad = append(s.bad, checkWrite(before, s.m.now)...)
+	for _, p := range s.procs {
+		s.notice(p)
+	}
+	return true
+}
+
+// notice: a worker whose key is gone goes on until it notices, for no longer than the leader waits.
+func (s *sim) notice(p *proc) {
+	if p.alive && !p.gone && s.m.now[tree.Worker(p.name)].CreateRev != p.brain.Incarnation {
+		p.gone, p.until = true, s.now.Add((simTTL+simLimit)*time.Second)
+	}
+	if p.gone && p.alive && !s.now.Before(p.until) {
+		p.alive = false
+		s.log("worker %s (%d) is over", p.name, p.brain.Incarnation)
+	}
+}
+
+// work lets a worker take a step; false: it has nothing to do.
+func (s *sim) work(p *proc) bool {
+	s.notice(p)
+	if !p.alive {
+		return false
+	}
+	p.seen = s.pick(p.seen, s.m.rev)
+	did := false
+	for _, w := range p.brain.Step(s.m.at(p.seen)) {
+		if s.m.now[tree.Worker(p.name)].CreateRev != p.brain.Incarnation {
+			continue
+		}
+		if w.Word != 0 && s.m.now[tree.Pipeline(w.Ref.Job, w.Ref.Pipeline)].ModRev != w.Word {
+			p.seen = s.m.rev
+			did = true
+			continue
+		}
+		if string(s.m.now[w.Key].Value) == string(w.Value) {
+			continue // its view lags behind its own write
+		}
+		s.m.do(func(m map[string]kv.Entry, rev int64) { put(m, w.Key, w.Value, rev) })
+		p.seen = s.m.rev
+		s.log("%s writes %s=%s", p.name, strings.TrimPrefix(w.Key, tree.Prefix()), w.Value)
+		did = true
+	}
+	return did
+}
+
+// kill ends a process; its key stays until expire.
+func (s *sim) kill(p *proc) {
+	p.alive = false
+	s.log("worker %s (%d) is killed", p.name, p.brain.Incarnation)
+}
+
+func (s *sim) expire(p *proc) {
+	key := tree.Worker(p.name)
+	if s.m.now[key].CreateRev != p.brain.Incarnation {
+		return
+	}
+	s.m.do(func(m map[string]kv.Entry, rev int64) { delete(m, key) })
+	s.log("key of %s (%d) is gone", p.name, p.brain.Incarnation)
+	s.notice(p)
+}
+
+func (s *sim) status() *record.JobStatus {
+	st, _ := record.Decode[record.JobStatus](s.m.now[tree.JobStatus(simJob)].Value)
+	return st
+}
+
+// ended: a job whose spec was deleted before anybody saw it never was one.
+func (s *sim) ended() bool {
+	if st := s.status(); st != nil {
+		return st.Phase.Terminal()
+	}
+	return !s.m.now[tree.Job(simJob)].Exists()
+}
+
+// clean says that nothing of the workers' keys is left.
+func (s *sim) clean() bool {
+	for k := range s.m.now {
+		switch p, _ := tree.Parse(k); p.Kind {
+		case keys.KindTask, keys.KindTaskStatus, keys.KindAck, keys.KindSlot:
+			return false
+		}
+	}
+	return true
+}
+
+// settle runs without further faults until nothing is left to do, time passing only when everybody waits.
+func (s *sim) settle(until func() bool) bool {
+	s.onWrite = nil
+	for range 20_000 {
+		if len(s.bad) > 0 || until() {
+			return until()
+		}
+		did := false
+		for s.step() {
+			did = true
+			if len(s.bad) > 0 || until() {
+				return until()
+			}
+		}
+		for _, p := range s.procs {
+			did = s.work(p) || did
+		}
+		if did {
+			continue
+		}
+		if s.lead.seen < s.m.rev || slices.ContainsFunc(s.procs, func(p *proc) bool { return p.alive && p.seen < s.m.rev }) {
+			if s.rnd == nil {
+				for _, p := range s.procs {
+					p.seen = s.m.rev
+				}
+			}
+			continue
+		}
+		if len(s.late) > 0 {
+			s.late[0]()
+			s.late = s.late[1:]
+			continue
+		}
+		next := s.lead.wake
+		for _, p := range s.procs {
+			if p.gone && p.alive && (next.IsZero() || p.until.Before(next)) {
+				next = p.until
+			}
+		}
+		if next.IsZero() {
+			return until()
+		}
+		s.now = next
+		if s.now.Sub(t0) > 2*time.Hour {
+			return false
+		}
+	}
+	return until()
+}
+
+func (s *sim) fatal(format string, args ...any) {
+	s.t.Helper()
+	n := max(0, len(s.trace)-60)
+	s.t.Fatalf("%s\n%s\n--- trace\n%s", fmt.Sprintf(format, args...), strings.Join(s.bad, "\n"), strings.Join(s.trace[n:], "\n"))
+}
+
+// finish settles and checks the end.
+func (s *sim) finish(what string, want ...state.Job) {
+	s.t.Helper()
+	if !s.settle(func() bool { return s.ended() && s.clean() }) || len(s.bad) > 0 {
+		s.fatal("%s: did not come to a clean end (ended %v, clean %v)", what, s.ended(), s.clean())
+	}
+	for _, p := range s.procs { // whoever lost its key notices at last
+		if p.alive && p.gone {
+			for range 5 {
+				s.work(p)
+			}
+		}
+	}
+	st := s.status()
+	if st == nil {
+		return
+	}
+	if len(want) > 0 && !slices.Contains(want, st.Phase) {
+		s.fatal("%s: ended %s (%s: %s), want %v", what, st.Phase, st.Reason, st.Message, want)
+	}
+	subtasks := 0
+	for _, p := range s.plan.Pipelines {
+		for _, v := range p.Sinks() {
+			if v.Sink.TwoPhase || v.Sink.Aggregated {
+				subtasks += v.Parallelism
+			}
+		}
+	}
+	if bad := s.target.Check(string(simJob), subtasks, st.Phase == state.JobFinished); len(bad) > 0 {
+		s.bad = append(s.bad, bad...)
+		s.fatal("%s: ended %s", what, st.Phase)
+	}
+	if h := s.m.now[tree.History(simJob)]; !h.Exists() {
+		s.fatal("%s: no history", what)
+	}
+}
+
+// checkWrite are the promises about keys that hold after every write.
+func checkWrite(before, after map[string]kv.Entry) []string {
+	var bad []string
+	fail := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
+	owners := map[string]string{}
+	for k, e := range after {
+		p, ok := tree.Parse(k)
+		if !ok {
+			continue
+		}
+		old, had := before[k]
+		switch p.Kind {
+		case keys.KindPipeline:
+			to, _ := record.Decode[record.Word](e.Value)
+			var from *record.Word
+			if had {
+				from, _ = record.Decode[record.Word](old.Value)
+			}
+			if err := protocol.CheckMove(from, to); err != nil && (!had || old.ModRev != e.ModRev) {
+				fail("control word of pipeline %d: %v", p.Pipeline, err)
+			}
+		case keys.KindPlacement:
+			to, _ := record.Decode[record.Placement](e.Value)
+			if had && old.ModRev != e.ModRev {
+				from, _ := record.Decode[record.Placement](old.Value)
+				if to.Attempt <= from.Attempt {
+					fail("attempt %d is placed over %d", to.Attempt, from.Attempt)
+				}
+			}
+			w, err := record.Decode[record.Word](after[tree.Pipeline(p.Job, p.Pipeline)].Value)
+			if err != nil || old.ModRev != e.ModRev && w.Attempt != to.Attempt {
+				fail("a placement of attempt %d beside a word of %v", to.Attempt, w)
+			}
+		case keys.KindCheckpoint:
+			if had && old.ModRev != e.ModRev {
+				fail("commit point %d was written twice", p.Number)
+			}
+		case keys.KindTask:
+			a, _ := record.Decode[record.Assignment](e.Value)
+			for _, c := range a.Chains {
+				for i := c.From; i < c.To; i++ {
+					g := fmt.Sprintf("%s/%d/%d/%d attempt %d", p.Job, p.Pipeline, c.Chain, i, a.Attempt)
+					if owners[g] != "" {
+						fail("two owners of %s: %s and %s", g, owners[g], p.Worker)
+					}
+					owners[g] = p.Worker
+				}
+			}
+			pl, err := record.Decode[record.Placement](after[tree.Placement(p.Job, p.Pipeline)].Value)
+			if err != nil || pl.Attempt < a.Attempt || pl.Attempt == a.Attempt && pl.Workers[p.Worker].Incarnation != a.Incarnation {
+				fail("assignment of %s, attempt %d, is not what is placed", p.Worker, a.Attempt)
+			}
+		case keys.KindJobStatus:
+			to, _ := record.Decode[record.JobStatus](e.Value)
+			if had {
+				if from, _ := record.Decode[record.JobStatus](old.Value); from.Phase.Terminal() && from.SpecCreated == to.SpecCreated && from.Phase != to.Phase {
+					fail("terminal %s became %s", from.Phase, to.Phase)
+				}
+			}
+		}
+		if len(e.Value) >= 64<<10 {
+			fail("value of %d bytes at %s", len(e.Value), k)
+		}
+	}
+	for k := range before {
+		if p, _ := tree.Parse(k); p.Kind == keys.KindCheckpoint || p.Kind == keys.KindPipeline {
+			if _, ok := after[k]; !ok {
+				if st, err := record.Decode[record.JobStatus](before[tree.JobStatus(p.Job)].Value); err != nil || !st.Phase.Terminal() {
+					fail("%s was deleted", k)
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// simPlan makes pipelines of one fused chain each.
+func simPlan(kind string, parallelism ...int) *physical.Plan {
+	p := &physical.Plan{Version: physical.Version, JobName: "sim", SlotSharing: true}
+	for i, n := range parallelism {
+		info := &logical.SinkInfo{Guarantee: "at least once"}
+		switch kind {
+		case "two-phase":
+			info = &logical.SinkInfo{Guarantee: "exactly once", TwoPhase: true}
+		case "aggregated":
+			info = &logical.SinkInfo{Guarantee: "exactly once", Aggregated: true, TwoPhase: true}
+		case "upsert":
+			info.Guarantee = "at least once, converging after the call limit"
+		}
+		p.Pipelines = append(p.Pipelines, &physical.Pipeline{ID: plan.PipelineID(i + 1), Bounded: true,
+			Vertices: []*physical.Vertex{{ID: "source.In.0", Section: config.Source, Plugin: "In", Parallelism: n, Bounded: true}, {ID: "sink.Out.0", Section: config.Sink, Plugin: "Out", Parallelism: n, Sink: info}},
+			Chains:   []*physical.Chain{{ID: 0, Vertices: []plan.VertexID{"source.In.0", "sink.Out.0"}, Parallelism: n}}})
+	}
+	return p
+}
+
+var kinds = []string{"two-phase", "aggregated", "none", "upsert"}
+
+func TestSimFinish(t *testing.T) {
+	for _, kind := range kinds {
+		s := newSim(t, simPlan(kind, 2, 1), 2, 2)
+		s.submit("x")
+		s.finish(kind, state.JobFinished)
+		for _, e := range s.m.at(s.m.rev).List(tree.Pipelines(simJob)) {
+			w, _ := record.Decode[record.Word](e.Value)
+			if w.Attempt != 1 || len(s.status().Failures) > 0 {
+				s.fatal("%s: a restart without a cause", kind)
+			}
+		}
+		if s.now.Sub(t0) > time.Second {
+			s.fatal("%s: it waited %v for nothing", kind, s.now.Sub(t0))
+		}
+		t.Logf("%s: %d writes of the leader, revision %d", kind, s.writes, s.m.rev)
+	}
+}
