@@ -29,6 +29,7 @@ type host struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // everything beside the loop
+	ended  chan struct{}  // closed by the life when run has returned
 
 	state keeper.State // the loop's
 	part  *part        // the loop's; the newest attempt
@@ -52,8 +53,21 @@ type part struct {
 	ack record.Ack // as last written
 }
 
+// running gives the tasks of a part, once they are built.
+func (p *part) running() *task.Attempt {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.built:
+		return p.tasks
+	default:
+		return nil
+	}
+}
+
 func newHost(l *life, p pipeline) *host {
-	h := &host{l: l, pipeline: p, log: l.log.With("job", p.job, "pipeline", p.id), inbox: newInbox()}
+	h := &host{l: l, pipeline: p, log: l.log.With("job", p.job, "pipeline", p.id), inbox: newInbox(), ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(l.ctx)
 	h.state = keeper.State{Worker: l.cfg.Name, Incarnation: l.incarnation}
 	h.status = newStatusWriter(h)
@@ -85,15 +99,17 @@ func (h *host) loop() {
 	for {
 		select {
 		case <-h.inbox.kick:
-		case <-h.l.dead:
+		case <-h.l.hung:
 			return
 		}
 		events, changed := h.inbox.take()
 		for _, e := range events {
 			h.step(e)
 		}
-		if changed && h.part != nil && h.part.tasks != nil {
-			h.step(keeper.Groups{Attempt: h.part.attempt, Groups: h.part.tasks.States(), Drained: h.part.tasks.Drained()})
+		if changed {
+			if tasks := h.part.running(); tasks != nil {
+				h.step(keeper.Groups{Attempt: h.part.attempt, Groups: tasks.States(), Drained: tasks.Drained()})
+			}
 		}
 		if h.over() && h.l.forget(h) {
 			return
@@ -217,7 +233,7 @@ func (h *host) came(p *part, err error, ok keeper.Event) {
 	switch {
 	case err == nil:
 		h.inbox.put(ok)
-	case p.ctx.Err() != nil || p.tasks != nil && p.tasks.Stopped(err): // it was told to stop
+	case p.ctx.Err() != nil || p.tasks.Stopped(err): // it was told to stop
 	case errors.Is(err, session.ErrLost):
 	default:
 		h.failed(p, err, "")

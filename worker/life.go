@@ -34,12 +34,14 @@ type life struct {
 
 	ctx    context.Context // of everything but the session; ends last
 	cancel context.CancelCauseFunc
-	dead   chan struct{} // closed with the first fatal error
+	dead   chan struct{} // closed with the first error that a new incarnation does not heal
 	once   sync.Once
 	err    error
+	hung   chan struct{} // closed when that is a call that does not come back: nobody waits for anything then
 
 	mu      sync.Mutex
 	hosts   map[pipeline]*host
+	ending  map[pipeline]chan struct{} // hosts that were forgotten and have not returned
 	leaving bool
 	wg      sync.WaitGroup // hosts
 }
@@ -58,7 +60,7 @@ func (w *Worker) live(ctx context.Context) error {
 	}
 	l := &life{
 		cfg: cfg, plans: w.plans, log: cfg.Log.With("worker", cfg.Name), session: sess, key: cfg.Tree.Worker(cfg.Name),
-		dead: make(chan struct{}), hosts: map[pipeline]*host{},
+		dead: make(chan struct{}), hung: make(chan struct{}), hosts: map[pipeline]*host{}, ending: map[pipeline]chan struct{}{},
 	}
 	// What runs must outlive ctx: tasks are ended in order, and their ends written down.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -139,7 +141,7 @@ func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) erro
 	case <-l.session.Done():
 		err = l.session.Err()
 	case <-l.dead:
-		return l.err
+		err = l.err
 	case <-gctx.Done():
 		err = context.Cause(gctx)
 	}
@@ -162,6 +164,9 @@ func (l *life) follow(ctx context.Context, m *mirror.Mirror) error {
 func (l *life) die(err error) {
 	l.once.Do(func() {
 		l.err = err
+		if errors.Is(err, ErrHung) {
+			close(l.hung)
+		}
 		close(l.dead)
 	})
 }
@@ -184,7 +189,7 @@ func (l *life) leave() error {
 	select {
 	case <-done:
 		return nil
-	case <-l.dead:
+	case <-l.hung:
 		return l.err
 	case <-timer.C:
 		return fmt.Errorf("worker %s did not stop within %v: %w", l.cfg.Name, l.cfg.StopTimeout, ErrHung)
@@ -344,10 +349,15 @@ func (l *life) assign(p pipeline, a *record.Assignment) {
 		}
 		h = newHost(l, p)
 		l.hosts[p] = h
+		before := l.ending[p]
 		l.wg.Add(1)
 		go func() {
 			defer l.wg.Done()
+			if before != nil {
+				<-before // or its last status could come behind ours
+			}
 			h.run()
+			l.ended(h)
 		}()
 	}
 	h.inbox.put(keeper.Assignment{Value: a, Now: now()})
@@ -361,7 +371,18 @@ func (l *life) forget(h *host) bool {
 		return false
 	}
 	delete(l.hosts, h.pipeline)
+	l.ending[h.pipeline] = h.ended
 	return true
+}
+
+// ended takes note that a host has returned.
+func (l *life) ended(h *host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ending[h.pipeline] == h.ended {
+		delete(l.ending, h.pipeline)
+	}
+	close(h.ended)
 }
 
 func (l *life) ready() error {

@@ -62,14 +62,8 @@ func (w *Worker) running() []attempt {
 	l.mu.Lock()
 	for p, h := range l.hosts {
 		h.mu.Lock()
-		if x := h.live; x != nil {
-			select {
-			case <-x.built:
-				if x.tasks != nil {
-					out = append(out, attempt{p, x.tasks})
-				}
-			default:
-			}
+		if tasks := h.live.running(); tasks != nil {
+			out = append(out, attempt{p, tasks})
 		}
 		h.mu.Unlock()
 	}

@@ -116,6 +116,8 @@ func (s *statusWriter) write(key string, value []byte) bool {
 		return true
 	case errors.Is(err, kv.ErrConflict):
 		l.session.Lose(err)
+	case errors.As(err, new(*kv.Limit)): // a mistake of ours; the tasks run on
+		s.h.log.Error("BUG: task status cannot be written", "err", err)
 	case errors.Is(err, kv.ErrWentBack), errors.Is(err, kv.ErrRefused):
 		l.die(err)
 	case errors.Is(err, context.Canceled):

@@ -19,6 +19,7 @@ import (
 	"strait/plan/physical"
 	"strait/plan/state"
 	"strait/transport/stream"
+	"strait/worker/connector"
 )
 
 // Defaults and limits.
@@ -195,11 +196,24 @@ func (a *Attempt) Start(next plan.CheckpointID) {
 		return
 	}
 	a.started, a.next = true, next
+	a.warn()
 	for _, e := range a.enumerators {
 		a.spawn(e.run)
 	}
 	for _, g := range a.groups {
 		a.spawn(g.run)
+	}
+}
+
+// warn says at the start what will not happen.
+func (a *Attempt) warn() {
+	if a.cfg.Pipeline.Bounded {
+		return
+	}
+	for _, g := range a.groups {
+		if g.sink != nil && g.id.Index == 0 && g.sink.v.claim.Guarantee == connector.ExactlyOnce {
+			a.cfg.Log.Warn("the job has no end and takes no checkpoints: this sink will commit nothing", "vertex", g.sink.v.ID, "sink", g.sink.v.Path)
+		}
 	}
 }
 
@@ -225,6 +239,9 @@ func (a *Attempt) goes(f func()) bool {
 
 // Barrier hands a barrier to the source subtasks and enumerators.
 func (a *Attempt) Barrier(b checkpoint.Barrier) {
+	if len(a.groups)+len(a.enumerators) == 0 { // only a committer is here: it has no state
+		a.handled(nil, b.ID, nil)
+	}
 	for _, e := range a.enumerators {
 		e.ctl.barrier(b)
 	}
@@ -337,7 +354,7 @@ func NewFailure(p plan.PipelineID, n plan.Attempt, worker string, err error) rec
 // maxMessage keeps a status far below the limit of a value.
 const maxMessage = 8 << 10
 
-// states are the states of the task groups, coalesced to ranges.
+// States are the states of the task groups, coalesced to ranges.
 func (a *Attempt) States() []record.GroupState {
 	var out []record.GroupState
 	for _, g := range a.groups {
@@ -348,7 +365,34 @@ func (a *Attempt) States() []record.GroupState {
 		}
 		out = append(out, record.GroupState{Chain: g.id.Chain, Range: plan.Range{From: g.id.Index, To: g.id.Index + 1}, State: s})
 	}
+	if len(out) > maxStates {
+		return summed(out)
+	}
 	return out
+}
+
+// maxStates keeps a status far below the limit of a value.
+const maxStates = 256
+
+// summed gives each chain one range, in the state of its least advanced group.
+func summed(all []record.GroupState) []record.GroupState {
+	var out []record.GroupState
+	for _, g := range all {
+		n := len(out) - 1
+		if n < 0 || out[n].Chain != g.Chain {
+			out = append(out, g)
+			continue
+		}
+		out[n].To = g.To
+		if advance(g.State) < advance(out[n].State) {
+			out[n].State = g.State
+		}
+	}
+	return out
+}
+
+func advance(s state.Task) int {
+	return slices.Index([]state.Task{state.TaskReady, state.TaskStarting, state.TaskRunning, state.TaskDrained, state.TaskPrepareClose}, s)
 }
 
 // Drained says that every source subtask and enumerator here has no further input; false where there is none.

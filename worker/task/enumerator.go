@@ -67,7 +67,9 @@ func (e *enumerator) run() {
 func (e *enumerator) loop() error {
 	ctx := e.a.ctx
 	steps := make(chan found)
-	if !e.a.goes(func() { e.discover(ctx, e.book.Cursor(), steps) }) {
+	cursor := e.book.Cursor()
+	if !e.a.goes(func() { e.discover(ctx, cursor, steps) }) {
+		e.close()
 		return errStopped
 	}
 	wait := time.NewTimer(registerWait)
