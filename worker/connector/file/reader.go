@@ -229,7 +229,7 @@ func (o *openSplit) head() (header []string, end int64, err error) {
 		used = 3
 	}
 	if len(buf) >= 2 && (buf[0] == 0xFF && buf[1] == 0xFE || buf[0] == 0xFE && buf[1] == 0xFF) {
-		return nil, 0, fault.Fatalf("file %s is UTF-16; other encodings than UTF-8 are not in this build, convert it", o.data.Path)
+		return nil, 0, fault.Fatalf("file %s: it is UTF-16; other encodings than UTF-8 are not in this build, convert it", o.data.Path)
 	}
 	want := in.skip
 	if in.header {

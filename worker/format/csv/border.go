@@ -26,7 +26,7 @@ type Scanner struct {
 
 // NewScanner scans r up to end.
 func NewScanner(r io.ReaderAt, o *Options, end int64) *Scanner {
-	return &Scanner{o: o, r: r, end: end, buf: make([]byte, scanSize)}
+	return &Scanner{o: o, r: r, end: end, buf: make([]byte, min(scanSize, max(end, 1)))}
 }
 
 // load brings the bytes from offset at into the buffer and returns them; none at the end.
@@ -120,14 +120,13 @@ func (s *Scanner) Border(from, target int64) (int64, error) {
 // the record at to.
 func (s *Scanner) Count(from, to int64) (records, lines int64, err error) {
 	sc := scanner{o: s.o}
-	data := make([]byte, 0, scanSize)
+	data := make([]byte, 0, len(s.buf))
 	at := from // of data[0]
 	for {
-		room := cap(data) - len(data)
-		if room == 0 {
+		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
-			room = cap(data) - len(data)
 		}
+		room := cap(data) - len(data)
 		n, rerr := s.r.ReadAt(data[len(data):len(data)+int(min(int64(room), to-at-int64(len(data))))], at+int64(len(data)))
 		if rerr != nil && !errors.Is(rerr, io.EOF) {
 			return 0, 0, rerr

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -263,54 +266,56 @@ func FuzzAgainstEncodingCSV(f *testing.F) {
 		f.Add([]byte(s), byte(','))
 		f.Add([]byte(s), byte(';'))
 	}
-	f.Fuzz(func(t *testing.T, data []byte, delim byte) {
-		if delim >= utf8.RuneSelf || delim == '"' || delim == '\r' || delim == '\n' || delim == 0 || !utf8.Valid(data) {
-			t.Skip() // encoding/csv does not look at UTF-8
-		}
-		r := stdcsv.NewReader(bytes.NewReader(data))
-		r.Comma = rune(delim)
-		var want []string
-		fields := 0
-		var werr error
-		for {
-			rec, err := r.Read()
-			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					werr = err
-				}
-				break
+	f.Fuzz(againstEncodingCSV)
+}
+
+func againstEncodingCSV(t *testing.T, data []byte, delim byte) {
+	if delim >= utf8.RuneSelf || delim == '"' || delim == '\r' || delim == '\n' || delim == 0 || !utf8.Valid(data) {
+		return // encoding/csv does not look at UTF-8
+	}
+	r := stdcsv.NewReader(bytes.NewReader(data))
+	r.Comma = rune(delim)
+	var want []string
+	fields := 0
+	var werr error
+	for {
+		rec, err := r.Read()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				werr = err
 			}
-			if fields == 0 {
-				fields = len(rec)
-			}
-			for i := range rec {
-				rec[i] = fmt.Sprintf("%q", rec[i])
-			}
-			want = append(want, strings.Join(rec, "|"))
-		}
-		if errors.Is(werr, stdcsv.ErrBareQuote) {
-			t.Skip() // here a quote inside an unquoted field is text
+			break
 		}
 		if fields == 0 {
-			fields = 1
+			fields = len(rec)
 		}
-		o := Options{Delimiter: string(rune(delim)), Quote: '"', Raw: true, Formats: field.DefaultFormats()}
-		for _, general := range []bool{false, true} {
-			got, err := records(batch.NewSchema(texts3(fields), 0), o, data, 1<<20, general)
-			if (err != nil) != (werr != nil) {
-				t.Fatalf("general %v: error %v, encoding/csv %v", general, err, werr)
-			}
-			if werr != nil {
-				continue
-			}
-			for i := range got {
-				got[i] = strings.ReplaceAll(got[i], `\r\n`, `\n`) // which encoding/csv does inside quotes
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Fatalf("general %v:\n%q, encoding/csv\n%q", general, got, want)
-			}
+		for i := range rec {
+			rec[i] = fmt.Sprintf("%q", rec[i])
 		}
-	})
+		want = append(want, strings.Join(rec, "|"))
+	}
+	if errors.Is(werr, stdcsv.ErrBareQuote) {
+		return // here a quote inside an unquoted field is text
+	}
+	if fields == 0 {
+		fields = 1
+	}
+	o := Options{Delimiter: string(rune(delim)), Quote: '"', Raw: true, Formats: field.DefaultFormats()}
+	for _, general := range []bool{false, true} {
+		got, err := records(batch.NewSchema(texts3(fields), 0), o, data, 1<<20, general)
+		if (err != nil) != (werr != nil) {
+			t.Fatalf("general %v, %q: error %v, encoding/csv %v", general, data, err, werr)
+		}
+		if werr != nil {
+			continue
+		}
+		for i := range got {
+			got[i] = strings.ReplaceAll(got[i], `\r\n`, `\n`) // which encoding/csv does inside quotes
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("general %v, %q:\n%q, encoding/csv\n%q", general, data, got, want)
+		}
+	}
 }
 
 // FuzzSplits reads the same bytes whole, in blocks of any size, by either splitter, and as parts between borders.
@@ -320,77 +325,100 @@ func FuzzSplits(f *testing.F) {
 			f.Add([]byte(s), k, byte(k))
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte, block uint16, kind byte) {
-		o := Options{Delimiter: ",", Quote: '"', Formats: field.DefaultFormats()}
-		switch kind % 5 {
-		case 1:
-			o.Ragged = true
-		case 2:
-			o.Quote = 0
-		case 3:
-			o.Escape = '\\'
-		case 4:
-			o.Delimiter = ",;"
+	f.Fuzz(splits)
+}
+
+func splits(t *testing.T, data []byte, block uint16, kind byte) {
+	o := Options{Delimiter: ",", Quote: '"', Formats: field.DefaultFormats()}
+	switch kind % 5 {
+	case 1:
+		o.Ragged = true
+	case 2:
+		o.Quote = 0
+	case 3:
+		o.Escape = '\\'
+	case 4:
+		o.Delimiter = ",;"
+	}
+	n, _, ok, err := o.Record(data, true)
+	if len(data) == 0 || !ok || err != nil || len(n) > 50 {
+		return
+	}
+	s := batch.NewSchema(texts3(len(n)), 0)
+	want, werr := records(s, o, data, 1<<20, false)
+	same := func(what string, got []string, err error) {
+		t.Helper()
+		if (err == nil) != (werr == nil) || err != nil && err.Error() != werr.Error() {
+			t.Fatalf("%q, %s of %d (kind %d): error %v, at once %v", data, what, block, kind, err, werr)
 		}
-		n, _, ok, err := o.Record(data, true)
-		if len(data) == 0 || !ok || err != nil || len(n) > 50 {
-			t.Skip()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("%q, %s of %d (kind %d):\n%q, at once\n%q", data, what, block, kind, got, want)
 		}
-		s := batch.NewSchema(texts3(len(n)), 0)
-		want, werr := records(s, o, data, 1<<20, false)
-		same := func(what string, got []string, err error) {
-			t.Helper()
-			if (err == nil) != (werr == nil) || err != nil && err.Error() != werr.Error() {
-				t.Fatalf("%s: error %v, at once %v", what, err, werr)
+	}
+	size := int(block)%(len(data)+1) + 1
+	got, err := records(s, o, data, size, false)
+	same("in blocks", got, err)
+	got, err = records(s, o, data, size, true)
+	same("in blocks by the general splitter", got, err)
+	if !o.Splittable() {
+		return
+	}
+	sc := NewScanner(bytes.NewReader(data), &o, int64(len(data)))
+	sc.buf = sc.buf[:max(1, size/2)] // borders on the edges of its buffer
+	got, err = nil, nil
+	last := int64(0)
+	for from := int64(0); from < int64(len(data)); {
+		to, berr := sc.Border(from, from+int64(size))
+		if berr != nil {
+			t.Fatal(berr)
+		}
+		if to <= from || to > int64(len(data)) {
+			t.Fatalf("the border behind %d is %d", from, to)
+		}
+		if direct, berr := NewScanner(bytes.NewReader(data), &o, int64(len(data))).Border(0, from+int64(size)); berr != nil || werr == nil && direct != to {
+			t.Fatalf("border %d counted from %d, %d from the start; %v", to, from, direct, berr)
+		}
+		part, perr := records(s, o, data[from:to], 1<<20, false)
+		got = append(got, part...)
+		if perr != nil {
+			var re *format.RowError
+			if errors.As(perr, &re) {
+				last = from + re.Offset
 			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Fatalf("%s:\n%q, at once\n%q", what, got, want)
-			}
+			err = perr
+			break
 		}
-		size := int(block)%(len(data)+1) + 1
-		got, err := records(s, o, data, size, false)
-		same("in blocks", got, err)
-		got, err = records(s, o, data, size, true)
-		same("in blocks by the general splitter", got, err)
-		if !o.Splittable() {
-			return
+		from = to
+	}
+	same("in parts", got, err)
+	if err == nil {
+		last = int64(len(data))
+	}
+	rows, _, cerr := NewScanner(bytes.NewReader(data), &o, int64(len(data))).Count(0, last)
+	if cerr != nil || rows != int64(len(want)) {
+		t.Fatalf("%d rows counted before byte %d, %d read; %v", rows, last, len(want), cerr)
+	}
+}
+
+// TestRandomRecords throws short texts of the characters that matter at both comparisons; STRAIT_RECORDS says how
+// many.
+func TestRandomRecords(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("STRAIT_RECORDS"))
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	alphabet := []byte("a,,\"\"\n\n\r;\\")
+	for range max(n, 3000) {
+		data := make([]byte, 1+r.IntN(12))
+		if r.IntN(20) == 0 {
+			data = make([]byte, 1+r.IntN(300))
 		}
-		sc := NewScanner(bytes.NewReader(data), &o, int64(len(data)))
-		sc.buf = sc.buf[:max(1, size/2)] // borders on the edges of its buffer
-		got, err = nil, nil
-		last := int64(0)
-		for from := int64(0); from < int64(len(data)); {
-			to, berr := sc.Border(from, from+int64(size))
-			if berr != nil {
-				t.Fatal(berr)
-			}
-			if to <= from || to > int64(len(data)) {
-				t.Fatalf("the border behind %d is %d", from, to)
-			}
-			if direct, berr := NewScanner(bytes.NewReader(data), &o, int64(len(data))).Border(0, from+int64(size)); berr != nil || werr == nil && direct != to {
-				t.Fatalf("border %d counted from %d, %d from the start; %v", to, from, direct, berr)
-			}
-			part, perr := records(s, o, data[from:to], 1<<20, false)
-			got = append(got, part...)
-			if perr != nil {
-				var re *format.RowError
-				if errors.As(perr, &re) {
-					last = from + re.Offset
-				}
-				err = perr
-				break
-			}
-			from = to
+		for i := range data {
+			data[i] = alphabet[r.IntN(len(alphabet))]
 		}
-		same("in parts", got, err)
-		if err == nil {
-			last = int64(len(data))
+		againstEncodingCSV(t, data, ',')
+		for kind := range byte(5) {
+			splits(t, data, uint16(r.IntN(len(data)+1)), kind)
 		}
-		rows, _, cerr := NewScanner(bytes.NewReader(data), &o, int64(len(data))).Count(0, last)
-		if cerr != nil || rows != int64(len(want)) {
-			t.Fatalf("%d rows counted before byte %d, %d read; %v", rows, last, len(want), cerr)
-		}
-	})
+	}
 }
 
 // FuzzValues compares the quick ways of the columns with the general way of package field.
