@@ -17,7 +17,6 @@ import (
 	"strait/kv/kvtest"
 	"strait/kv/record"
 	"strait/plan"
-	"strait/plan/logical"
 	"strait/plan/state"
 )
 
@@ -54,7 +53,7 @@ func (f *fleetTest) lead(change ...func(*Config)) *Coordinator {
 	if os.Getenv("STRAIT_TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	c := Config{Store: f.store, Tree: tree, Name: "c1", Catalog: func(string) logical.Catalog { return catalog{} }, Storage: f.dir,
+	c := Config{Store: f.store, Tree: tree, Name: "c1", Catalog: catalogFor, Storage: f.dir,
 		SessionTTL: 5 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	for _, x := range change {
 		x(&c)
@@ -172,6 +171,22 @@ func (f *fleetTest) clean(id plan.JobID) {
 		}
 		if time.Now().After(deadline) {
 			f.t.Fatalf("left of job %s:%s", id, left)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// leaderKey waits until somebody leads.
+func (f *fleetTest) leaderKey() kv.Entry {
+	f.t.Helper()
+	ctx := kvtest.Context(f.t)
+	for {
+		es, _, err := f.store.List(ctx, tree.Leader(), 0)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(es) == 1 {
+			return es[0]
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"strait/checkpoint"
 	"strait/coordinator/internal/workermodel"
 	"strait/kv"
 	"strait/kv/keys"
@@ -58,6 +59,19 @@ func (catalog) Lookup(s config.Section, name string) logical.Plugin {
 		return sink(logical.SinkInfo{Guarantee: "at least once, converging after the call limit"})
 	}
 	return logical.Plugin{Standing: logical.Unknown}
+}
+
+func catalogFor(string) logical.Catalog { return catalog{} }
+
+// nowhere is a storage that has and takes nothing.
+type nowhere struct{}
+
+func (nowhere) Put(context.Context, string, []byte) (checkpoint.Handle, error) {
+	return checkpoint.Handle{}, errors.New("no storage in this test")
+}
+
+func (nowhere) Stat(context.Context, checkpoint.Handle) error {
+	return errors.New("no storage in this test")
 }
 
 // text is a job file: a source, a sink, a parallelism, and lines for env.

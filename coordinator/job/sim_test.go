@@ -340,18 +340,28 @@ func (s *sim) txn(l *leader, w *Write) bool {
 // notice: a worker whose key is gone goes on until it notices, for no longer than the leader waits.
 func (s *sim) notice(p *proc) {
 	if p.alive && !p.gone && s.m.now[tree.Worker(p.name)].CreateRev != p.brain.Incarnation {
-		p.gone, p.until = true, s.now.Add((simTTL+simLimit)*time.Second)
+		p.gone, p.until = true, s.now.Add((simTTL+simLimit-1)*time.Second)
 	}
 	if p.gone && p.alive && !s.now.Before(p.until) {
+		s.lastAct(p)
 		p.alive = false
 		s.log("worker %s (%d) is over", p.name, p.brain.Incarnation)
 	}
 }
 
+// lastAct is the worst a process can do whose key is gone: to act as late as it can, on what it saw long ago.
+func (s *sim) lastAct(p *proc) {
+	for range 3 {
+		p.brain.Step(s.m.at(p.seen))
+	}
+	p.seen = s.pick(p.seen, s.m.rev)
+	p.brain.Step(s.m.at(p.seen))
+}
+
 // work lets a worker take a step; false: it has nothing to do.
 func (s *sim) work(p *proc) bool {
 	s.notice(p)
-	if !p.alive {
+	if !p.alive || p.gone && (s.rnd == nil || s.rnd.Intn(2) == 0) {
 		return false
 	}
 	p.seen = s.pick(p.seen, s.m.rev)
@@ -436,10 +446,12 @@ func (s *sim) settle(until func() bool) bool {
 		if did {
 			continue
 		}
-		if s.lead.seen < s.m.rev || slices.ContainsFunc(s.procs, func(p *proc) bool { return p.alive && p.seen < s.m.rev }) {
+		if s.lead.seen < s.m.rev || slices.ContainsFunc(s.procs, func(p *proc) bool { return p.alive && !p.gone && p.seen < s.m.rev }) {
 			if s.rnd == nil {
 				for _, p := range s.procs {
-					p.seen = s.m.rev
+					if !p.gone {
+						p.seen = s.m.rev
+					}
 				}
 			}
 			continue
@@ -480,9 +492,7 @@ func (s *sim) finish(what string, want ...state.Job) {
 	}
 	for _, p := range s.procs { // whoever lost its key notices at last
 		if p.alive && p.gone {
-			for range 5 {
-				s.work(p)
-			}
+			s.lastAct(p)
 		}
 	}
 	st := s.status()

@@ -17,6 +17,8 @@ type Job struct {
 	ID     plan.JobID        `json:"id"`
 	Spec   *record.Spec      `json:"spec,omitempty"`
 	Status *record.JobStatus `json:"status,omitempty"`
+	// Problem says why a spec that is there is not shown.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Name is the name for people: of the status, else of the spec, else the id.
@@ -77,6 +79,8 @@ func (c *Client) List(ctx context.Context) ([]Job, error) {
 			if s, err := record.Decode[record.Spec](e.Value); err == nil {
 				s.Text, s.Variables = "", nil
 				j.Spec = s
+			} else {
+				j.Problem = fmt.Sprintf("key %s: %v", e.Key, err)
 			}
 		}
 	}
@@ -117,10 +121,9 @@ func (c *Client) job(id plan.JobID, spec, status kv.Entry) (*Job, error) {
 	j := &Job{ID: id}
 	if spec.Exists() {
 		s, err := record.Decode[record.Spec](spec.Value)
-		if err != nil {
-			return nil, fmt.Errorf("key %s: %w", spec.Key, err)
+		if j.Spec = s; err != nil {
+			j.Problem = fmt.Sprintf("key %s: %v", spec.Key, err)
 		}
-		j.Spec = s
 	}
 	if status.Exists() {
 		s, err := record.Decode[record.JobStatus](status.Value)

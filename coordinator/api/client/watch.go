@@ -33,14 +33,10 @@ var ErrStop = errors.New("stop watching")
 // (f is called with that state first), f returns an error (ErrStop: no error), or ctx ends. A job that does not
 // exist is ErrNoJob.
 func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error) error {
-	j, err := c.Get(ctx, id)
-	if err != nil {
+	if _, err := c.Get(ctx, id); err != nil {
 		return err
 	}
 	w := &watch{c: c, id: id, changed: make(chan struct{}, 1), u: Update{Words: map[plan.PipelineID]*record.Word{}}}
-	if j.Spec != nil {
-		w.u.Spec = true
-	}
 	g, gctx := errgroup.WithContext(ctx)
 	gctx, cancel := context.WithCancel(gctx)
 	defer cancel()
@@ -78,7 +74,7 @@ func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error)
 			}
 		}
 	})
-	err = g.Wait()
+	err := g.Wait()
 	if errors.Is(err, ErrStop) {
 		return nil
 	}
