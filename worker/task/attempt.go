@@ -142,7 +142,7 @@ func (a *Attempt) build(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.committers[id] = newCommitter(a, v, -1)
+		a.committers[id] = newCommitter(a, v)
 	}
 	if a.cfg.Assignment.Scope == record.ScopeCommitters {
 		return nil
@@ -490,9 +490,11 @@ func (a *Attempt) inFlight() string {
 	return strings.Join(names, "; ")
 }
 
-// caller makes a caller that Stop knows of.
-func (a *Attempt) caller(v *vertex) *caller {
-	c := newCaller(a.ctx, a.cfg.Gate, v.Path, func(err error) { a.fail(at(err, v, "")) })
+// caller makes a caller that Stop knows of. group is the task group that calls, if one does.
+func (a *Attempt) caller(v *vertex, group string) *caller {
+	c := newCaller(a.ctx, a.cfg.Gate, v.Path, func(err error) {
+		a.fail(&Fault{Group: group, Vertex: v.ID, Path: v.Path, Err: err})
+	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.callers = append(a.callers, c)

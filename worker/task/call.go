@@ -60,7 +60,7 @@ func (c *caller) over() {
 }
 
 func (c *caller) overLimit() error {
-	return fmt.Errorf("%s: %s did not return within %v; the target hangs or is overloaded: the attempt is given up", c.name, *c.what.Load(), time.Duration(c.limit.Load()))
+	return fmt.Errorf("%s did not return within %v; the target hangs or is overloaded: the attempt is given up", *c.what.Load(), time.Duration(c.limit.Load()))
 }
 
 // begin passes the gate. With an error no call is to be made and end not to be called. what is a constant.

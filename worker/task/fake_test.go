@@ -96,6 +96,7 @@ func (w *watch) until(t testing.TB, what string, ok func() bool) {
 		}
 		select {
 		case <-w.kick:
+		case <-time.After(time.Millisecond): // what plugins do changes without a word
 		case <-limit:
 			t.Fatalf("waited 10 s for %s; failures %+v", what, w.failures)
 		}

@@ -105,7 +105,7 @@ func (g *group) add(ctx context.Context, v *vertex, i int) error {
 		g.steps = append(g.steps, s)
 		count = s.count
 	case config.Sink:
-		g.sink = newSinkEnd(g.a, v, g.id.Index)
+		g.sink = newSinkEnd(g.a, v, g.id)
 		count = g.sink.count
 	}
 	if i == 0 {

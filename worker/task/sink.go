@@ -29,10 +29,10 @@ type sinkEnd struct {
 	sequence int
 }
 
-func newSinkEnd(a *Attempt, v *vertex, subtask int) *sinkEnd {
-	s := &sinkEnd{a: a, v: v, subtask: subtask, call: a.caller(v), count: newVertexCount(v.ID, v.In)}
+func newSinkEnd(a *Attempt, v *vertex, id plan.TaskGroup) *sinkEnd {
+	s := &sinkEnd{a: a, v: v, subtask: id.Index, call: a.caller(v, id.String()), count: newVertexCount(v.ID, v.In)}
 	if v.twoPhase() != nil {
-		s.commit = newCommitter(a, v, subtask)
+		s.commit = newCommitter(a, v)
 	}
 	return s
 }
@@ -146,7 +146,7 @@ func (s *sinkEnd) close() error {
 	return w.Close()
 }
 
-// committer commits for one sink subtask, or for a whole vertex where subtask is -1. It has its own connection, and
+// committer commits for one sink subtask, or for a whole vertex. It has its own connection, and
 // its calls never run in a task's loop, which may be blocked on a lock that only the commit releases.
 type committer struct {
 	a          *Attempt
@@ -158,8 +158,8 @@ type committer struct {
 	c  connector.Committer
 }
 
-func newCommitter(a *Attempt, v *vertex, subtask int) *committer {
-	return &committer{a: a, v: v, aggregated: v.aggregating() != nil, call: a.caller(v)}
+func newCommitter(a *Attempt, v *vertex) *committer {
+	return &committer{a: a, v: v, aggregated: v.aggregating() != nil, call: a.caller(v, "")}
 }
 
 // open connects when the first call is due.
