@@ -283,6 +283,20 @@ func TestClosing(t *testing.T) {
 	}
 }
 
+// TestCountersOutliveClosing: the attempt that only commits has no rows of its own to tell of.
+func TestCountersOutliveClosing(t *testing.T) {
+	r := up(t, "sink")
+	r.see("stop 1, release 1", func(w *record.Word) { w.Attempt, w.Phase, w.Scope, w.Abandoned = 2, closing, record.ScopeCommitters, false })
+	r.step(Ended{Attempt: 1, Final: []record.VertexCount{{Vertex: "v"}}}, "")
+	r.step(Assignment{Value: assignment(2, record.ScopeCommitters, "sink")}, "build 2")
+	r.step(Built{Attempt: 2}, "abandon keep=0")
+	r.see("stop 2, release 2", func(w *record.Word) { w.Phase = stopped_ })
+	r.step(Ended{Attempt: 2}, "")
+	if got := Report(r.s); got.Attempt != 2 || got.Stopped != 2 || len(got.Final) != 1 {
+		t.Errorf("status %+v", got)
+	}
+}
+
 func TestLeave(t *testing.T) {
 	r := up(t)
 	r.step(Leave{}, "stop 1, release 1")

@@ -122,7 +122,10 @@ func (e Abandoned) apply(s *State) {
 
 func (e Ended) apply(s *State) {
 	if p := s.part(e.Attempt); p != nil {
-		p.Life, p.Final, p.Drained = Stopped, e.Final, false
+		p.Life, p.Drained = Stopped, false
+		if p.Scope != record.ScopeCommitters {
+			p.Final = e.Final
+		}
 	}
 }
 
@@ -270,7 +273,11 @@ func (s *State) build(out []Action) []Action {
 	case a.Attempt != w.Attempt || w.Phase == state.PipelineStopped:
 	case p != nil && (p.Life != Stopped || !p.Released || p.Attempt >= a.Attempt): // Invariant 3: once, and after the older
 	default:
-		s.Part = &Part{Attempt: a.Attempt, Scope: a.Scope, Committers: len(a.Committers) > 0, Life: Building}
+		next := &Part{Attempt: a.Attempt, Scope: a.Scope, Committers: len(a.Committers) > 0, Life: Building}
+		if p != nil && a.Scope == record.ScopeCommitters {
+			next.Final = p.Final // it moves no rows: what the attempt before moved stays the job's summary
+		}
+		s.Part = next
 		out = append(out, Build{a})
 	}
 	return out
