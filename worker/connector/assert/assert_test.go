@@ -168,6 +168,7 @@ func TestRules(t *testing.T) {
 
 	f("rows", `{"row_rules": [{"rule_type": "MIN_ROW", "rule_value": 2}, {"rule_type": "MAX_ROW", "rule_value": 2}]}`, "")
 	f("MIN_ROW fails", `{"row_rules": [{"rule_type": "MIN_ROW", "rule_value": 3}]}`, `table "db.wide": 2 rows break the rule MIN_ROW 3`)
+	f("MAX_ROW fails under the name in SeaTunnel's files", `{"rule_ruls": [{"rule_type": "MAX_ROW", "rule_value": 1}]}`, `2 rows break the rule MAX_ROW 1`)
 	f("MAX_ROW fails", `{"row_rules": [{"rule_type": "MAX_ROW", "rule_value": 1}]}`, `2 rows break the rule MAX_ROW 1`)
 	f("table-names", `{"table-names": ["db.wide"]}`, "")
 	f("table-names fails", `{"table-names": ["db.wide", "db.other"]}`, `table-names: rows arrived of db.wide, not of db.other, db.wide`)

@@ -67,27 +67,25 @@ var catalogSpec = option.Spec{Options: []option.Option{
 	}}},
 }}
 
-// tableRules are the rules of one table.
+// tableRules are the rules of one table. rule_ruls stands in SeaTunnel's own job files, where nothing reads it:
+// a rule that somebody wrote down is judged here.
 func tableRules() []option.Option {
 	return []option.Option{
-		{Name: "row_rules", Type: option.TObjects, Sub: &rowSpec, Doc: "Rules for the number of rows."},
+		{Name: "row_rules", Aliases: []string{"rule_ruls"}, Type: option.TObjects, Sub: &rowSpec, Doc: "Rules for the number of rows."},
 		{Name: "field_rules", Type: option.TObjects, Sub: &fieldSpec, Doc: "Rules for columns."},
 		{Name: "catalog_table_rule", Type: option.TObject, Sub: &catalogSpec, Doc: "Rules for the table itself: its name, keys and columns."},
 	}
 }
 
 func spec() option.Spec {
-	ignored := map[string]string{"rule_ruls": "SeaTunnel does not know it either; row_rules has the rules for the number of rows"}
 	table := &option.Spec{
 		Options: append([]option.Option{{Name: "table_path", Type: option.TString, Required: true, Doc: "The table these rules are for: database.schema.table."}}, tableRules()...),
-		Ignored: ignored,
 	}
 	rules := &option.Spec{
 		Options: append(tableRules(),
 			option.Option{Name: "table-names", Type: option.TStrings, Doc: "The tables of which at least one row arrives: these and no others."},
 			option.Option{Name: "tables_configs", Type: option.TObjects, Sub: table, Doc: "Rules for single tables, instead of rules for every table."}),
-		Rules:   []option.Rule{{Kind: option.AtLeastOne, Of: []string{"row_rules", "field_rules", "catalog_table_rule", "table-names", "tables_configs"}}},
-		Ignored: ignored,
+		Rules: []option.Rule{{Kind: option.AtLeastOne, Of: []string{"row_rules", "field_rules", "catalog_table_rule", "table-names", "tables_configs"}}},
 	}
 	return option.Spec{Options: []option.Option{
 		{Name: "rules", Type: option.TObject, Required: true, Sub: rules, Doc: "What must hold."},
