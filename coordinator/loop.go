@@ -28,21 +28,22 @@ import (
 
 // loop is one leadership. Everything below it belongs to the goroutine of run.
 type loop struct {
-	c     *Config
-	jc    job.Config
-	m     *meters
-	lead  *election.Leadership
-	log   *slog.Logger
-	mir   *mirror.Mirror
-	fleet *fleet.Fleet
-	jobs  map[plan.JobID]*entry
-	dirty map[plan.JobID]bool
-	held  map[plan.JobID]*entry // written, not yet come round
-	rev   int64
-	began bool
-	owner map[job.SlotID]plan.JobID // whose facts a grant is among
-	taken map[job.SlotID]plan.JobID // promised by writes under way
-	wakes wakes
+	c       *Config
+	jc      job.Config
+	m       *meters
+	lead    *election.Leadership
+	log     *slog.Logger
+	mir     *mirror.Mirror
+	fleet   *fleet.Fleet
+	jobs    map[plan.JobID]*entry
+	dirty   map[plan.JobID]bool
+	waiting map[plan.JobID]bool   // for slots
+	held    map[plan.JobID]*entry // written, not yet come round
+	rev     int64
+	began   bool
+	owner   map[job.SlotID]plan.JobID // whose facts a grant is among
+	taken   map[job.SlotID]plan.JobID // promised by writes under way
+	wakes   wakes
 
 	batches chan mirror.Batch
 	results chan result
@@ -51,6 +52,9 @@ type loop struct {
 	plans   chan struct{}
 	helpers sync.WaitGroup
 }
+
+// lookAgain is how long a job that waits for slots looks away, when it is not among the oldest.
+const lookAgain = 5 * time.Second
 
 // entry is one job.
 type entry struct {
@@ -62,7 +66,6 @@ type entry struct {
 	gone      string // busy: until this key is gone from the mirror
 	retry     time.Time
 	wake      time.Time
-	waiting   bool // for slots
 	planned   *job.Planned
 	published []*driver.Published
 	reserved  []job.SlotID
@@ -85,7 +88,7 @@ type result struct {
 }
 
 func newLoop(c *Config, m *meters, lead *election.Leadership) *loop {
-	l := &loop{c: c, jc: c.job(), m: m, lead: lead, log: c.Log, jobs: map[plan.JobID]*entry{}, dirty: map[plan.JobID]bool{}, held: map[plan.JobID]*entry{},
+	l := &loop{c: c, jc: c.job(), m: m, lead: lead, log: c.Log, jobs: map[plan.JobID]*entry{}, dirty: map[plan.JobID]bool{}, held: map[plan.JobID]*entry{}, waiting: map[plan.JobID]bool{},
 		owner: map[job.SlotID]plan.JobID{}, taken: map[job.SlotID]plan.JobID{},
 		batches: make(chan mirror.Batch), results: make(chan result), asks: make(chan func()),
 		txns: make(chan struct{}, maxTxns), plans: make(chan struct{}, maxPlans)}
@@ -187,17 +190,21 @@ func (l *loop) apply(b mirror.Batch) {
 			l.release(id, e)
 		}
 	}
-	if fleetChanged || slotsFreed {
+	if fleetChanged {
 		for id, e := range l.jobs {
-			if fleetChanged && (e.facts.Status.Value == nil || !e.facts.Status.Value.Phase.Terminal()) || slotsFreed && e.waiting {
+			if s := e.facts.Status.Value; s == nil || !s.Phase.Terminal() {
 				l.dirty[id] = true
 			}
 		}
+	}
+	if slotsFreed {
+		l.offer()
 	}
 	for id := range l.dirty {
 		if e := l.jobs[id]; e != nil && !e.busy && e.facts.Empty() {
 			delete(l.jobs, id)
 			delete(l.dirty, id)
+			delete(l.waiting, id)
 		}
 	}
 	if b.Initial {
@@ -206,6 +213,26 @@ func (l *loop) apply(b mirror.Batch) {
 		l.log.Info("coordinator has loaded the tree", "rev", b.Rev, "jobs", len(l.jobs), "workers", len(l.fleet.Names()))
 	}
 	l.m.see(l, fleetChanged || b.Initial)
+}
+
+// offer lets the oldest jobs that wait for slots look at those that were freed. The others look now and then: a
+// thousand jobs that wait do not all look at every slot.
+func (l *loop) offer() {
+	ids := make([]plan.JobID, 0, len(l.waiting))
+	for id := range l.waiting {
+		ids = append(ids, id)
+	}
+	l.byAge(ids)
+	for _, id := range ids[:min(len(ids), 16)] {
+		l.dirty[id] = true
+	}
+}
+
+func (l *loop) byAge(ids []plan.JobID) {
+	sort.Slice(ids, func(i, j int) bool {
+		x, y := created(l.jobs[ids[i]]), created(l.jobs[ids[j]])
+		return x < y || x == y && ids[i] < ids[j]
+	})
 }
 
 func (l *loop) unreadable(err error) {
@@ -290,11 +317,7 @@ func (l *loop) step(ctx context.Context, now time.Time) {
 	for id := range l.dirty {
 		ids = append(ids, id)
 	}
-	sort.Slice(ids, func(i, j int) bool {
-		a, b := l.jobs[ids[i]], l.jobs[ids[j]]
-		x, y := created(a), created(b)
-		return x < y || x == y && ids[i] < ids[j]
-	})
+	l.byAge(ids)
 	for _, id := range ids {
 		e := l.jobs[id]
 		if e == nil || e.busy {
@@ -333,13 +356,20 @@ func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Ti
 	var out job.Actions
 	l.m.steps.Inc()
 	e.state, out = job.Step(l.jc, e.state, ev, now)
+	delete(l.waiting, id)
+	if out.Waiting {
+		l.waiting[id] = true
+		if again := now.Add(lookAgain); out.Wake.IsZero() || again.Before(out.Wake) {
+			out.Wake = again
+		}
+	}
 	if !out.Wake.IsZero() && !out.Wake.After(now) {
 		out.Wake = now.Add(50 * time.Millisecond) // never spin
 	}
 	if !out.Wake.IsZero() && !out.Wake.Equal(e.wake) {
 		l.wakes.add(id, out.Wake)
 	}
-	e.waiting, e.wake = out.Waiting, out.Wake
+	e.wake = out.Wake
 	if out.Bug != nil {
 		if e.failures++; e.failures == 1 || e.failures%100 == 0 {
 			l.log.Error("job is left as it is", "job", string(id), "err", out.Bug)
@@ -360,6 +390,10 @@ func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Ti
 // decode makes the plan of a job from its keys, once per plan.
 func (l *loop) decode(e *entry) {
 	h := e.facts.Head
+	if s := e.facts.Status.Value; s != nil && s.Phase.Terminal() {
+		e.plan, e.planErr, e.planRev = nil, nil, 0 // not needed any more
+		return
+	}
 	if h.ModRev == e.planRev {
 		return
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"strait/kv/record"
 	"strait/plan"
@@ -149,12 +150,17 @@ func (x *stepper) end(aim record.Outcome) {
 	if to == state.JobFailed && x.st.Reason == "" {
 		x.st.Reason = PipelineFailed
 	}
+	for _, p := range x.pipes {
+		if to == state.JobFailed && x.st.Message == "" && p.word != nil && p.word.Outcome == record.Failed {
+			x.st.Message = x.about(p, p.word.Message)
+		}
+	}
 	now := x.now.UTC()
 	x.st.Finished = &now
 	x.move(to)
 	if !x.f.History.Exists() || x.f.History.Value == nil {
 		var u unit
-		u.write(x.c.Tree.History(x.f.ID), x.f.History.ModRev, record.MustEncode(x.history()))
+		u.write(x.c.Tree.History(x.f.ID), x.f.History.ModRev, fit(x.history()))
 		x.units = slices.Insert(x.units, 0, u)
 	}
 	x.log(false, "job has ended", "phase", string(to), "message", x.st.Message)
@@ -264,7 +270,12 @@ func (x *stepper) emit() {
 	}
 	var last *unit
 	x.st.Header = record.Head
+	x.st.Message = clip(x.st.Message, maxMessage)
 	data, err := record.Encode(&x.st, x.f.Status.Raw)
+	if err == nil && len(data) > maxValue { // very many pipelines: their words say the same
+		x.st.Pipelines = nil
+		data, err = record.Encode(&x.st, x.f.Status.Raw)
+	}
 	if err != nil {
 		x.bug(err)
 		return
@@ -288,4 +299,41 @@ func same(data, raw []byte, st *record.JobStatus) bool {
 		return false
 	}
 	return string(record.MustEncode(old)) == string(record.MustEncode(st))
+}
+
+const (
+	maxValue   = 60 << 10 // a value of the store is under 64 KiB
+	maxMessage = 16 << 10 // what is told to people in one message
+	maxText    = 2 << 10  // of one failure
+)
+
+// clip shortens a text that would not fit into its key, at a line where there is one.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	const tail = "\n… (shortened; the log of the coordinator or the worker has the rest)"
+	cut := strings.ToValidUTF8(s[:most-len(tail)], "")
+	if i := strings.LastIndexByte(cut, '\n'); i > most/2 {
+		cut = cut[:i]
+	}
+	return cut + tail
+}
+
+// fit encodes a history; one of very many vertices keeps as many as fit.
+func fit(h *record.History) []byte {
+	for {
+		data := record.MustEncode(h)
+		if len(data) <= maxValue {
+			return data
+		}
+		switch {
+		case len(h.Vertices) > 0:
+			h.Vertices = h.Vertices[:len(h.Vertices)/2]
+		case len(h.Left) > 0:
+			h.Left = h.Left[:len(h.Left)/2]
+		default:
+			h.Message = clip(h.Message, len(h.Message)/2)
+		}
+	}
 }

@@ -60,6 +60,10 @@ func (x *stepper) schedule() {
 		at += n
 		p.word = &record.Word{Header: record.Head, Attempt: 1, Scope: record.ScopeAll, Phase: state.PipelineDeploying, Abandoned: true}
 		p.placed = x.placement(p, us, ss)
+		if tooLarge(p.placed) {
+			x.fail(NotPlaceable, x.about(p, tooScattered))
+			return
+		}
 		x.grant(p, us, ss)
 		words = append(words, x.wordUnit(p))
 	}
@@ -128,6 +132,10 @@ func (x *stepper) placement(p *pipe, units []schedule.Unit, spots []schedule.Spo
 	return pl
 }
 
+const tooScattered = "its placement does not fit into a key: too many chains on too many workers; use fewer and larger workers or less parallelism"
+
+func tooLarge(pl *record.Placement) bool { return len(record.MustEncode(pl)) > maxValue }
+
 func (x *stepper) placeOn(pl *record.Placement, name string) {
 	l := x.e.Fleet.Live(name)
 	pl.Workers[name] = record.PlacedWorker{Incarnation: l.Incarnation, Data: l.Record.Data, Wait: int(l.Wait() / time.Second)}
@@ -181,6 +189,11 @@ func (x *stepper) placeAgain(p *pipe) {
 		return
 	}
 	p.placed = x.placement(p, units, spots)
+	if tooLarge(p.placed) {
+		p.placed = nil
+		x.giveUp(p, tooScattered)
+		return
+	}
 	x.grant(p, units, spots)
 }
 

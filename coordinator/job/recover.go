@@ -86,7 +86,7 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 		where = append(where, "task group "+t.report.Group)
 	}
 	where = append(where, "worker "+name)
-	t.text = strings.Join(where, ", ") + ": " + text
+	t.text = strings.Join(where, ", ") + ": " + clip(text, maxText)
 	return t
 }
 

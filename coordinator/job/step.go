@@ -242,7 +242,7 @@ func (x *stepper) fail(reason, message string) {
 		x.move(state.JobFailing)
 		x.st.Reason = reason
 	}
-	x.st.Message = message
+	x.st.Message = clip(message, maxMessage)
 }
 
 // ending says that the job is on its way to an end that is not FINISHED by itself, with the outcome it aims at.
@@ -274,6 +274,9 @@ func (x *stepper) planning() {
 	}
 	if x.plan == nil {
 		return
+	}
+	if f.Head.Exists() && x.e.Plan != nil {
+		x.s.planned = nil // stored
 	}
 	var list fault.List
 	x.env = logical.ReadEnv(x.plan.Env, &list) // it was checked when it was planned
