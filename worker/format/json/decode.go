@@ -106,7 +106,7 @@ func brief(err error) error {
 	if i := bytes.IndexByte([]byte(s), ';'); i > 0 {
 		s = s[:i]
 	}
-	return errors.New(s)
+	return errors.New(format.Short([]byte(s)))
 }
 
 func (p *rowPlan) find(v *fastjson.Value, out []*fastjson.Value) {
