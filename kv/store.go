@@ -122,8 +122,22 @@ func openError(c Config, err error) error {
 	if c.Client == nil {
 		where += probe(c)
 	}
-	return fmt.Errorf("kv: %w: %s did not answer within %v: %w; start etcd there or name the right endpoints", ErrUnreachable, where, c.DialTimeout, err)
+	return &unreachable{where, err}
 }
+
+// unreachable leaves out what gRPC says, which is only that the time was up.
+type unreachable struct {
+	where string
+	err   error
+}
+
+// Error implements error.
+func (u *unreachable) Error() string {
+	return fmt.Sprintf("%v: no answer from %s; start etcd there or name the right endpoints", ErrUnreachable, u.where)
+}
+
+// Unwrap gives ErrUnreachable and the cause.
+func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.err} }
 
 // probe finds the words that gRPC swallows: refused, no such host, or a port that is open and mute.
 func probe(c Config) string {

@@ -247,7 +247,7 @@ func startError(c Config, err error) error {
 		if c.ListenPeer != "" {
 			addr += " or " + c.ListenPeer
 		}
-		return fmt.Errorf("embed: etcd %w: %s; stop the process that listens there or name another port (port 0 picks a free one): %w", ErrPortInUse, addr, err)
+		return fmt.Errorf("embed: etcd %w: %s; stop the process that listens there or name another port (port 0 picks a free one)", ErrPortInUse, addr)
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {
