@@ -29,97 +29,131 @@ func Main(args []string) int {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	app := newApp(stdout, stderr)
-	err := app.Run(flagsFirst(app, args))
+	err := execute(args, stdout, stderr)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintln(stderr, err)
 	}
 	return ExitCode(err)
 }
 
+func execute(args []string, stdout, stderr io.Writer) error {
+	app := newApp(stdout, stderr)
+	l, err := take(app, args)
+	if err != nil {
+		return err
+	}
+	if l.help {
+		return writeHelp(stdout, app, l)
+	}
+	return app.Run(l.args)
+}
+
 func newApp(stdout, stderr io.Writer) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
-	return &cli.App{
-		Name:                 "stctl",
-		Usage:                "run SeaTunnel job files, here or on a fleet",
-		Version:              Version,
-		Writer:               stdout,
-		ErrWriter:            stderr,
-		EnableBashCompletion: true,
-		Suggest:              true,
-		HideHelpCommand:      true,
-		ExitErrHandler:       func(*cli.Context, error) {}, // Main decides
-		OnUsageError:         usageError,
-		Flags:                append(storeFlags(), outputFlag(), logFlag()),
+	app := &cli.App{
+		Name:                      "stctl",
+		Usage:                     "run SeaTunnel job files, here or on a fleet",
+		Version:                   Version,
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		EnableBashCompletion:      true,
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,                         // pairs knows where a comma separates
+		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides
+		OnUsageError:              usageError,
+		Flags:                     append(storeFlags(), outputFlag(), logFlag()),
 		Commands: []*cli.Command{
 			runCommand(), serveCommand(), jobCommand(), workerCommand(), checkCommand(), planCommand(),
-			connectorCommand(), versionCommand(),
+			connectorCommand(), versionCommand(), completionCommand(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return unknownCommand(c)
+	}
+	app.Action = group(app, nil)
+	prepare(app, nil, app.Commands)
+	app.Setup()
+	return app
+}
+
+// prepare gives every command what all have in common.
+func prepare(app *cli.App, above, commands []*cli.Command) {
+	for _, c := range commands {
+		path := append(above[:len(above):len(above)], c)
+		c.OnUsageError, c.HideHelpCommand = usageError, true
+		switch {
+		case len(c.Subcommands) > 0:
+			c.Action = group(app, path)
+			prepare(app, path, c.Subcommands)
+		case c.ArgsUsage == "":
+			act := c.Action
+			c.Action = func(cc *cli.Context) error {
+				if cc.NArg() > 0 {
+					return failf("%s takes no arguments, it got: %s", (&line{commands: path}).title(app), strings.Join(cc.Args().Slice(), " "))
+				}
+				return act(cc)
 			}
-			return cli.ShowAppHelp(c)
-		},
-	}
-}
-
-func usageError(_ *cli.Context, err error, _ bool) error {
-	return failf("%v; --help lists the flags", err)
-}
-
-func unknownCommand(c *cli.Context) error {
-	var names []string
-	for _, sub := range c.App.Commands {
-		names = append(names, sub.Name)
-	}
-	if c.Command != nil && len(c.Command.Subcommands) > 0 {
-		names = nil
-		for _, sub := range c.Command.Subcommands {
-			names = append(names, sub.Name)
 		}
 	}
-	return failf("unknown command %q; there are: %s", c.Args().First(), strings.Join(names, ", "))
 }
 
-func outputFlag() cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "`text` or json (plan: also dot)"}
+// group is what stctl, or a command that has commands of its own, does when none of them was named.
+func group(app *cli.App, path []*cli.Command) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		l := &line{commands: path}
+		if c.NArg() == 0 {
+			return writeHelp(app.Writer, app, l)
+		}
+		commands := app.Commands
+		if len(path) > 0 {
+			commands = path[len(path)-1].Subcommands
+		}
+		return unknownCommand(l.title(app), c.Args().First(), commands)
+	}
+}
+
+// usageError is what the library finds wrong with flags; what is written on the command line was looked at
+// before, so that it is a variable of the environment.
+func usageError(_ *cli.Context, err error, _ bool) error {
+	return failf("%v; --help lists the flags and their variables", err)
+}
+
+func outputFlag(also ...string) cli.Flag {
+	usage := "`FORMAT` of what goes to standard output: text or json"
+	if len(also) > 0 {
+		usage = "`FORMAT` of what goes to standard output: text, json or " + strings.Join(also, " or ")
+	}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: usage}
 }
 
 func logFlag() cli.Flag {
-	return &cli.StringFlag{Name: "log-level", EnvVars: []string{"STRAIT_LOG_LEVEL"}, Value: "warn", Usage: "debug, info, `warn` or error"}
+	return &cli.StringFlag{Name: "log-level", EnvVars: []string{"STRAIT_LOG_LEVEL"},
+		Usage: "`LEVEL` of the log on standard error: debug, info, warn or error; serve: info, else error"}
 }
 
-// output is the --output of the command or of stctl itself; allowed lists what the command can.
-func output(c *cli.Context, allowed ...string) (string, error) {
-	v := "text"
-	for _, at := range c.Lineage() {
-		if at.IsSet("output") {
-			v = at.String("output")
-			break
-		}
+// output is the --output of the command or of stctl itself; also lists what the command can beside text and json.
+func output(c *cli.Context, also ...string) (string, error) {
+	v, ok := setting(c, "output")
+	if !ok {
+		return "text", nil
 	}
-	for _, a := range append([]string{"text", "json"}, allowed...) {
+	known := append([]string{"text", "json"}, also...)
+	for _, a := range known {
 		if v == a {
 			return v, nil
 		}
 	}
-	return "", failf("--output %s is not known here; write %s", v, strings.Join(append([]string{"text", "json"}, allowed...), ", "))
+	last := len(known) - 1
+	return "", failf("--output %s is not known here; write %s or %s", v, strings.Join(known[:last], ", "), known[last])
 }
 
-// logger writes to standard error. def is the level when none was asked for: a fleet's roles say more than a
-// command that a person waits for.
-func logger(c *cli.Context, def slog.Level) (*slog.Logger, error) {
+// logger writes to w. def is the level when none was asked for: a fleet's roles say more than a command that a
+// person waits for.
+func logger(c *cli.Context, def slog.Level, w io.Writer) (*slog.Logger, error) {
 	level := def
-	for _, at := range c.Lineage() {
-		if at.IsSet("log-level") {
-			if err := level.UnmarshalText([]byte(at.String("log-level"))); err != nil {
-				return nil, failf("--log-level %q is not known; write debug, info, warn or error", at.String("log-level"))
-			}
-			break
+	if v, ok := setting(c, "log-level"); ok {
+		if err := level.UnmarshalText([]byte(v)); err != nil {
+			return nil, failf("--log-level %s is not known; write debug, info, warn or error", v)
 		}
 	}
-	return slog.New(slog.NewTextHandler(c.App.ErrWriter, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), nil
 }
 
 // interrupts returns a context that ends with the first SIGINT or SIGTERM. The second leaves at once: nothing

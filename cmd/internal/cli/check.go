@@ -93,7 +93,7 @@ func (j *jobFile) variableMistakes(err error) ([]*fault.Mistake, error) {
 func planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "show the logical and the physical plan of a job file and the slots it needs",
-		ArgsUsage: "FILE", Flags: append(jobFlags(), outputFlag()),
+		ArgsUsage: "FILE", Flags: append(jobFlags(), outputFlag("dot")),
 		Action: func(c *cli.Context) error {
 			form, err := output(c, "dot")
 			if err != nil {
@@ -110,7 +110,10 @@ func planCommand() *cli.Command {
 			}
 			switch form {
 			case "json":
-				return writeJSON(c.App.Writer, physical.Show(p))
+				return writeJSON(c.App.Writer, struct {
+					Logical  *logical.View  `json:"logical"`
+					Physical *physical.View `json:"physical"`
+				}{logical.Show(dag), physical.Show(p)})
 			case "dot":
 				_, err = fmt.Fprint(c.App.Writer, physical.Dot(p))
 			default:

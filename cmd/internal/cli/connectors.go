@@ -67,15 +67,7 @@ func connectorCommand() *cli.Command {
 				Action: showConnector,
 			},
 		},
-		Action: subcommandNeeded,
 	}
-}
-
-func subcommandNeeded(c *cli.Context) error {
-	if c.NArg() > 0 {
-		return unknownCommand(c)
-	}
-	return cli.ShowSubcommandHelp(c)
 }
 
 func firstSentence(s string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"strait/coordinator/api/client"
@@ -15,14 +16,27 @@ import (
 // ended is what is said of a job at its end: --output json prints it as it is.
 type ended struct {
 	ID       plan.JobID             `json:"id"`
-	Name     string                 `json:"name"`
+	Name     string                 `json:"name,omitempty"`
 	Phase    state.Job              `json:"phase"`
 	Reason   string                 `json:"reason,omitempty"`
 	Message  string                 `json:"message,omitempty"`
-	Seconds  float64                `json:"seconds"`
+	Seconds  float64                `json:"seconds"` // from its start to its end
 	Vertices []record.VertexSummary `json:"vertices,omitempty"`
 	Failures []record.Failure       `json:"failures,omitempty"`
 	Left     []string               `json:"left,omitempty"`
+}
+
+// endOf is what a status says of a job, whether it has ended or not.
+func endOf(id plan.JobID, name string, st *record.JobStatus) ended {
+	e := ended{ID: id, Name: name, Phase: st.Phase, Reason: st.Reason, Message: st.Message, Failures: st.Failures}
+	from := st.Submitted
+	if st.Started != nil {
+		from = *st.Started
+	}
+	if st.Finished != nil {
+		e.Seconds = st.Finished.Sub(from).Seconds()
+	}
+	return e
 }
 
 // tellEnd prints the end of a job (table and message, or JSON) and returns its outcome.
@@ -35,16 +49,8 @@ func tellEnd(ctx context.Context, cl *client.Client, id plan.JobID, form string,
 		return failf("job %s has no status", id)
 	}
 	st := d.Status
-	e := ended{ID: id, Name: d.Name(), Phase: st.Phase, Reason: st.Reason, Message: st.Message, Failures: st.Failures}
-	from := st.Submitted
-	if st.Started != nil {
-		from = *st.Started
-	}
-	var took time.Duration
-	if st.Finished != nil {
-		took = st.Finished.Sub(from)
-		e.Seconds = took.Seconds()
-	}
+	e := endOf(id, d.Name(), st)
+	took := time.Duration(e.Seconds * float64(time.Second))
 	if d.History != nil {
 		e.Vertices, e.Left = d.History.Vertices, d.History.Left
 	}
@@ -61,7 +67,7 @@ func tellEnd(ctx context.Context, cl *client.Client, id plan.JobID, form string,
 	}
 	text := fmt.Sprintf("job %s (%s) %s in %s", id, e.Name, st.Phase, round(took))
 	if st.Message != "" {
-		text += ": " + st.Message
+		text += ": " + strings.TrimPrefix(st.Message, fmt.Sprintf("job %s, ", id)) // which is said already
 	}
 	fmt.Fprintln(stderr, text)
 	for _, l := range e.Left {

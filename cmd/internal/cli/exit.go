@@ -29,7 +29,8 @@ func failf(format string, args ...any) error {
 	return &outcome{ExitFailed, fmt.Sprintf(format, args...)}
 }
 
-// ExitCode maps any error of a command to the exit code of the process.
+// ExitCode maps any error of a command to the exit code of the process. A deadline of stctl's own (an etcd that
+// does not answer) is a failure; only --timeout, told by withClient, is ExitTimedOut.
 func ExitCode(err error) int {
 	var o *outcome
 	switch {
@@ -37,8 +38,6 @@ func ExitCode(err error) int {
 		return ExitFinished
 	case errors.As(err, &o):
 		return o.code
-	case errors.Is(err, context.DeadlineExceeded):
-		return ExitTimedOut
 	case errors.Is(err, context.Canceled):
 		return ExitCancelled
 	}

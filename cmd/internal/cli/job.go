@@ -14,19 +14,19 @@ import (
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/logical"
+	"strait/plan/state"
 )
 
 func jobCommand() *cli.Command {
 	common := append(storeFlags(), outputFlag())
 	return &cli.Command{
 		Name: "job", Usage: "submit jobs to a fleet, look at them, cancel them",
-		Action: subcommandNeeded,
 		Subcommands: []*cli.Command{
 			{
 				Name: "submit", Usage: "write a job into the fleet's etcd and follow it to its end", ArgsUsage: "FILE",
 				Flags: append(append(jobFlags(), common...),
 					&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "print the id and leave"},
-					&cli.StringFlag{Name: "id", Usage: "the job's id, [a-z0-9][a-z0-9-]*; one is made otherwise"},
+					&cli.StringFlag{Name: "id", Usage: "`ID` of the job, [a-z0-9][a-z0-9-]*; one is made otherwise"},
 					&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` kept with the job; may be repeated"},
 					&cli.DurationFlag{Name: "timeout", Usage: "how long to follow; the job goes on, the exit code is 124"}),
 				Action: submit,
@@ -48,8 +48,7 @@ func jobCommand() *cli.Command {
 
 func workerCommand() *cli.Command {
 	return &cli.Command{
-		Name: "worker", Usage: "the workers of a fleet", Action: subcommandNeeded,
-		Subcommands: []*cli.Command{{Name: "list", Aliases: []string{"ls"}, Usage: "who is alive, with slots",
+		Name: "worker", Usage: "the workers of a fleet", Subcommands: []*cli.Command{{Name: "list", Aliases: []string{"ls"}, Usage: "who is alive, with slots",
 			Flags: append(storeFlags(), outputFlag()), Action: withClient(listWorkers)}},
 	}
 }
@@ -57,7 +56,8 @@ func workerCommand() *cli.Command {
 // callWithin bounds commands that only read or write a few keys.
 const callWithin = 15 * time.Second
 
-// withClient connects to the fleet for a command.
+// withClient connects to the fleet for a command. When --timeout runs out the exit code says so, wherever the
+// command was.
 func withClient(f func(c *cli.Context, ctx context.Context, cl *client.Client, form string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		form, err := output(c)
@@ -72,11 +72,15 @@ func withClient(f func(c *cli.Context, ctx context.Context, cl *client.Client, f
 			defer cancel()
 		}
 		store, err := openStore(ctx, c)
-		if err != nil {
-			return err
+		if err == nil {
+			defer store.Close()
+			err = f(c, ctx, client.New(store, tree(c)), form)
 		}
-		defer store.Close()
-		return f(c, ctx, client.New(store, tree(c)), form)
+		var told *outcome
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, &told) {
+			return &outcome{ExitTimedOut, fmt.Sprintf("timed out after %s: %v", c.Duration("timeout"), err)}
+		}
+		return err
 	}
 }
 
@@ -102,13 +106,9 @@ func submit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	labels := map[string]string{}
-	for _, kv := range c.StringSlice("label") {
-		k, v, ok := strings.Cut(kv, "=")
-		if !ok || k == "" {
-			return failf("--label %s: write --label KEY=VALUE", kv)
-		}
-		labels[k] = v
+	labels, err := pairs("--label", "KEY=VALUE", c.StringSlice("label"), nil)
+	if err != nil {
+		return err
 	}
 	job, warnings, err := j.parse()
 	warn(c.App.ErrWriter, warnings)
@@ -127,33 +127,49 @@ func submit(c *cli.Context) error {
 			return err
 		}
 		if c.Bool("detach") {
-			if form == "json" {
-				return writeJSON(c.App.Writer, struct {
-					ID plan.JobID `json:"id"`
-				}{id})
-			}
-			_, err = fmt.Fprintln(c.App.Writer, id)
-			return err
+			return tellID(c, form, id)
 		}
 		fmt.Fprintf(c.App.ErrWriter, "job %s\n", id)
 		return attach(c, ctx, cl, id, form)
 	})(c)
 }
 
+// tellID prints the id of a job that is not followed.
+func tellID(c *cli.Context, form string, id plan.JobID) error {
+	if form == "json" {
+		return writeJSON(c.App.Writer, struct {
+			ID plan.JobID `json:"id"`
+		}{id})
+	}
+	_, err := fmt.Fprintln(c.App.Writer, id)
+	return err
+}
+
 // attach follows a job to its end. An interrupt leaves the job running: it belongs to the fleet.
 func attach(c *cli.Context, ctx context.Context, cl *client.Client, id plan.JobID, form string) error {
-	_, err := newFollower(cl, c.App.ErrWriter).follow(ctx, id)
+	last, err := newFollower(cl, newScreen(c.App.ErrWriter)).follow(ctx, id)
+	left := 0
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case err == nil:
+		return tellEnd(ctx, cl, id, form, c.App.Writer, c.App.ErrWriter)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		fmt.Fprintf(c.App.ErrWriter, "timed out; job %s goes on\n", id)
-		return &outcome{code: ExitTimedOut}
-	case errors.Is(err, context.Canceled):
+		left = ExitTimedOut
+	case errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintf(c.App.ErrWriter, "detached; job %s goes on, `stctl job cancel %s` ends it\n", id, id)
-		return &outcome{code: ExitCancelled}
-	case err != nil:
+		left = ExitCancelled
+	default:
 		return err
 	}
-	return tellEnd(ctx, cl, id, form, c.App.Writer, c.App.ErrWriter)
+	if form == "json" {
+		if last == nil {
+			last = &record.JobStatus{Phase: state.JobSubmitted}
+		}
+		if err := writeJSON(c.App.Writer, endOf(id, last.Name, last)); err != nil {
+			return err
+		}
+	}
+	return &outcome{code: left}
 }
 
 func waitJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan.JobID, form string) error {
@@ -166,10 +182,13 @@ func cancelJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan.J
 		return err
 	}
 	if c.Bool("detach") {
+		if form == "json" {
+			return tellID(c, form, id)
+		}
 		return nil
 	}
 	err = attach(c, ctx, cl, id, form)
-	if ExitCode(err) == ExitCancelled { // which is what was asked for
+	if ExitCode(err) == ExitCancelled && ctx.Err() == nil { // which is what was asked for
 		return nil
 	}
 	return err
@@ -198,6 +217,9 @@ func listJobs(c *cli.Context, ctx context.Context, cl *client.Client, form strin
 		}
 		return writeJSON(c.App.Writer, out)
 	}
+	if len(jobs) == 0 {
+		fmt.Fprintln(c.App.ErrWriter, "no jobs; `stctl job submit FILE` submits one")
+	}
 	rows := [][]string{{"ID", "NAME", "PHASE", "SUBMITTED", "MESSAGE"}}
 	for i := range jobs {
 		message := ""
@@ -219,6 +241,9 @@ func listWorkers(c *cli.Context, ctx context.Context, cl *client.Client, form st
 			workers = []client.Worker{}
 		}
 		return writeJSON(c.App.Writer, workers)
+	}
+	if len(workers) == 0 {
+		fmt.Fprintln(c.App.ErrWriter, "no workers; `stctl serve worker` starts one")
 	}
 	rows := [][]string{{"NAME", "INCARNATION", "SLOTS", "DATA", "OPS", "LABELS", "VERSION", "WISH"}}
 	for _, w := range workers {

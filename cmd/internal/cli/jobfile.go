@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +26,9 @@ const planWithin = time.Minute
 // jobFlags are those of every command that reads a job file.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "variable", Aliases: []string{"i"}, Usage: "value of a ${variable} in the job file, `KEY=VALUE`; may be repeated"},
-		&cli.IntFlag{Name: "parallelism", Usage: "instead of env.parallelism"},
-		&cli.StringFlag{Name: "name", Usage: "instead of env.job.name"},
+		&cli.StringSliceFlag{Name: "variable", Aliases: []string{"i"}, Usage: "`KEY=VALUE` of a ${variable} in the job file; may be repeated"},
+		&cli.IntFlag{Name: "parallelism", Usage: "`N` instead of env.parallelism"},
+		&cli.StringFlag{Name: "name", Usage: "`NAME` of the job instead of env.job.name"},
 	}
 }
 
@@ -40,48 +42,74 @@ type jobFile struct {
 	folder      string
 }
 
-// maxJobFile is read before the parser refuses a file for its size.
-const maxJobFile = 8<<20 + 1
+// maxJobFile is what the parser takes.
+const maxJobFile = 8 << 20
 
 // readJobFile reads the one file a command is given.
 func readJobFile(c *cli.Context) (*jobFile, error) {
-	if c.NArg() != 1 {
+	switch c.NArg() {
+	case 0:
+		return nil, failf("the job file is missing; write %s FILE", c.Command.HelpName)
+	case 1:
+	default:
 		return nil, failf("%s takes one job file, it got %d: %s", c.Command.HelpName, c.NArg(), strings.Join(c.Args().Slice(), " "))
 	}
-	j := &jobFile{path: c.Args().First(), variables: map[string]string{}, parallelism: c.Int("parallelism"), name: c.String("name")}
+	j := &jobFile{path: c.Args().First(), parallelism: c.Int("parallelism"), name: c.String("name")}
 	if c.IsSet("parallelism") && j.parallelism < 1 {
 		return nil, failf("--parallelism %d: write a number from 1 on", j.parallelism)
 	}
-	last := ""
-	for _, kv := range c.StringSlice("variable") {
-		k, v, ok := strings.Cut(kv, "=")
-		switch {
-		case !ok && last != "": // -i a=1,2 arrives in pieces: the rest of a value with a comma in it
-			j.variables[last] += "," + kv
-			continue
-		case !ok && c.Command.Name == "check": // the value is not known yet
-			continue
-		case !ok || k == "":
-			return nil, failf("-i %s: write -i KEY=VALUE", kv)
-		}
-		j.variables[k], last = v, k
+	var bare func(string) error
+	if c.Command.Name == "check" { // the value is not known yet
+		bare = func(string) error { return nil }
 	}
 	var err error
+	if j.variables, err = pairs("-i", "KEY=VALUE", c.StringSlice("variable"), bare); err != nil {
+		return nil, err
+	}
 	if j.folder, err = os.Getwd(); err != nil {
 		return nil, fmt.Errorf("find the working folder: %w", err)
 	}
-	f, err := os.Open(j.path)
-	if err != nil {
-		return nil, failf("job file: %v", err)
+	j.text, err = readText(j.path)
+	return j, err
+}
+
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, failf("job file %s does not exist", path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, failf("job file %s may not be read by this user; give it the right to", path)
+	case err != nil:
+		return nil, failf("job file %s: %v", path, cause(err))
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, failf("job file %s is a folder; name the file", j.path)
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, failf("job file %s: %v", path, cause(err))
+	case info.IsDir():
+		return nil, failf("job file %s is a folder; name the file", path)
+	case info.Size() > maxJobFile:
+		return nil, failf("%s: the file has %d bytes; a job file has at most %d (8 MiB)", path, info.Size(), maxJobFile)
 	}
-	if j.text, err = io.ReadAll(io.LimitReader(f, maxJobFile)); err != nil {
-		return nil, failf("job file: %v", err)
+	text, err := io.ReadAll(io.LimitReader(f, maxJobFile+1))
+	switch {
+	case err != nil:
+		return nil, failf("job file %s: %v", path, cause(err))
+	case len(text) > maxJobFile: // a pipe or a device
+		return nil, failf("%s: it has more than %d bytes (8 MiB), the most a job file may have", path, maxJobFile)
 	}
-	return j, nil
+	return text, nil
+}
+
+// cause is the reason of a file's error without the call and the path, which the message has already.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // parse gives the job; warnings go to stderr.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -58,12 +57,6 @@ func rate(rows int64, d time.Duration) string {
 		return "-"
 	}
 	return units.FormatCount(int64(float64(rows) / d.Seconds()))
-}
-
-// terminal says whether f is one that people look at: then lines may be rewritten in place.
-func terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 // round shortens a duration for people.

@@ -37,6 +37,7 @@ type part struct {
 	run   func(context.Context) error
 	ready func() error
 	ops   *ops.Server
+	addr  string // of ops, as others dial it
 
 	incarnation func() int64 // of a worker
 }
@@ -66,15 +67,17 @@ func openStorage(dir string) (*storage.Local, error) {
 	return s, nil
 }
 
-// coordinator makes the coordinator of this process. opsListen is its HTTP port.
-func (r *roles) coordinator(name, opsListen string, strategy coordinator.Strategy) (*part, error) {
+// coordinator makes the coordinator of this process. opsListen is its HTTP port, host is told to others where that
+// names none.
+func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.Strategy) (*part, error) {
 	p := &part{}
 	s, err := ops.Listen(opsListen, func() error { return p.ready() })
 	if err != nil {
 		return nil, err
 	}
+	p.addr = told(s.Addr(), host)
 	c, err := coordinator.New(coordinator.Config{
-		Store: r.store, Tree: r.tree, Name: name, OpsAddr: s.Addr(), Catalog: catalogFor, Storage: r.storage,
+		Store: r.store, Tree: r.tree, Name: name, OpsAddr: p.addr, Catalog: catalogFor, Storage: r.storage,
 		SessionTTL: r.ttl, Strategy: strategy, Log: r.log, Metrics: metrics.GetDefaultSet(),
 	})
 	if err != nil {
@@ -97,14 +100,15 @@ func (r *roles) reachable() error {
 }
 
 // worker makes the worker of this process.
-func (r *roles) worker(cfg worker.Config, opsListen string) (*part, error) {
+func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error) {
 	p := &part{}
 	s, err := ops.Listen(opsListen, func() error { return p.ready() })
 	if err != nil {
 		return nil, err
 	}
 	cfg.Store, cfg.Tree, cfg.Storage, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.storage, r.ttl, r.log, r.stdout
-	cfg.OpsAddress, cfg.Version, cfg.Metrics = s.Addr(), Version, metrics.GetDefaultSet()
+	p.addr = told(s.Addr(), host)
+	cfg.OpsAddress, cfg.Version, cfg.Metrics = p.addr, Version, metrics.GetDefaultSet()
 	w, err := worker.New(cfg)
 	if err != nil {
 		_ = s.Close()

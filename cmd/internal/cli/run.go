@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -34,7 +33,8 @@ func runJob(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := logger(c, slog.LevelWarn)
+	scr := newScreen(c.App.ErrWriter)
+	log, err := logger(c, slog.LevelError, scr) // what may heal is shown with the job's state
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,15 @@ func runJob(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: c.App.Writer}
-	coord, err := r.coordinator("run", "127.0.0.1:0", coordinator.Reject)
+	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: scr.beside(c.App.Writer)}
+	if form == "json" { // standard output is one object then
+		r.stdout = scr
+	}
+	coord, err := r.coordinator("run", loopback+":0", loopback, coordinator.Reject)
 	if err != nil {
 		return err
 	}
-	work, err := r.worker(worker.Config{Name: "run", DataListen: "127.0.0.1:0", Slots: max(p.Slots(p.SlotSharing), runtime.GOMAXPROCS(0))}, "127.0.0.1:0")
+	work, err := r.worker(worker.Config{Name: "run", DataListen: loopback + ":0", Slots: max(p.Slots(p.SlotSharing), runtime.GOMAXPROCS(0))}, loopback+":0", loopback)
 	if err != nil {
 		_ = coord.ops.Close()
 		return err
@@ -84,7 +87,7 @@ func runJob(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		outcome = followRun(rctx, ctx, c, cl, id, form)
+		outcome = followRun(rctx, ctx, c, scr, cl, id, form)
 		return nil
 	}
 	if err := together(alive, e.watch, coord.run, work.run, drive); err != nil {
@@ -94,7 +97,7 @@ func runJob(c *cli.Context) error {
 }
 
 // followRun shows the job until it has ended; an interrupt wishes it cancelled.
-func followRun(alive, interrupted context.Context, c *cli.Context, cl *client.Client, id plan.JobID, form string) error {
+func followRun(alive, interrupted context.Context, c *cli.Context, scr *screen, cl *client.Client, id plan.JobID, form string) error {
 	done, finish := context.WithCancel(alive)
 	var wish sync.WaitGroup
 	wish.Add(1)
@@ -105,15 +108,15 @@ func followRun(alive, interrupted context.Context, c *cli.Context, cl *client.Cl
 			return
 		case <-interrupted.Done():
 		}
-		fmt.Fprintln(c.App.ErrWriter, "cancelling; a second interrupt leaves at once")
+		scr.say("cancelling; a second interrupt leaves at once")
 		if err := failpoint.Inject("cli.cancel"); err != nil {
 			return
 		}
 		if _, err := cl.Wish(done, id, record.WishCancelled); err != nil && !errors.Is(err, client.ErrEnded) && done.Err() == nil {
-			fmt.Fprintln(c.App.ErrWriter, err)
+			scr.say("%v", err)
 		}
 	}()
-	_, err := newFollower(cl, c.App.ErrWriter).follow(alive, id)
+	_, err := newFollower(cl, scr).follow(alive, id)
 	finish()
 	wish.Wait()
 	if err != nil {

@@ -5,58 +5,74 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"strait/coordinator"
-	"strait/kv"
 	"strait/plan"
 	"strait/worker"
 )
 
 func serveCommand() *cli.Command {
-	name := &cli.StringFlag{Name: "name", EnvVars: []string{"STRAIT_NAME"}, Usage: "unique `NAME` of this role; the host's otherwise"}
-	opsListen := func(def string) cli.Flag {
-		return &cli.StringFlag{Name: "ops-listen", EnvVars: []string{"STRAIT_OPS_LISTEN"}, Value: def, Usage: "`HOST:PORT` of /metrics, /healthz, /readyz and pprof"}
+	fleet := append(storeFlags(),
+		&cli.StringFlag{Name: "name", EnvVars: []string{"STRAIT_NAME"}, Usage: "unique `NAME` of this role; the host's otherwise"},
+		&cli.StringFlag{Name: "ops-listen", EnvVars: []string{"STRAIT_OPS_LISTEN"},
+			Usage: "`HOST:PORT` of /metrics, /healthz, /readyz, live counters and pprof; a free port of the address that this host reaches etcd from otherwise"},
+		&cli.DurationFlag{Name: "ttl", EnvVars: []string{"STRAIT_TTL"}, Usage: "`DURATION` that a vanished role is waited for; 10s otherwise"},
+		&cli.StringFlag{Name: "checkpoint-dir", EnvVars: []string{"STRAIT_CHECKPOINT_DIR"},
+			Usage: "`FOLDER` of checkpoint files, the same on all hosts; below --data-dir otherwise"},
+		logFlag())
+	dataDir := func(usage string) cli.Flag {
+		return &cli.StringFlag{Name: "data-dir", EnvVars: []string{"STRAIT_DATA_DIR"}, Usage: usage}
 	}
-	ttl := &cli.DurationFlag{Name: "ttl", Usage: "how long a role that vanished is waited for (10s)"}
-	etcdListen := &cli.StringFlag{Name: "etcd-listen", EnvVars: []string{"STRAIT_ETCD_LISTEN"}, Value: defaultEtcd, Usage: "`HOST:PORT` of the embedded etcd"}
-	workerFlags := []cli.Flag{
-		&cli.IntFlag{Name: "slots", Usage: "task groups it takes at once; the number of processors otherwise"},
-		&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` for env.tag_filter; may be repeated"},
-		&cli.StringFlag{Name: "data-listen", EnvVars: []string{"STRAIT_DATA_LISTEN"}, Value: "127.0.0.1:0", Usage: "`HOST:PORT` that other workers send rows to"},
+	lead := []cli.Flag{
+		&cli.StringFlag{Name: "etcd-listen", EnvVars: []string{"STRAIT_ETCD_LISTEN"}, Value: defaultEtcd, Usage: "`HOST:PORT` of the embedded etcd; 0.0.0.0:2379 for workers on other hosts"},
+		&cli.StringFlag{Name: "strategy", EnvVars: []string{"STRAIT_STRATEGY"}, Value: string(coordinator.Wait), Usage: "`WHAT` becomes of a job that does not fit: wait or reject"},
+	}
+	work := []cli.Flag{
+		&cli.IntFlag{Name: "slots", EnvVars: []string{"STRAIT_SLOTS"}, Usage: "`N` task groups at once; the number of processors otherwise"},
+		&cli.StringSliceFlag{Name: "label", EnvVars: []string{"STRAIT_LABELS"}, Usage: "`KEY=VALUE` for env.tag_filter of jobs; may be repeated"},
+		&cli.StringFlag{Name: "data-listen", EnvVars: []string{"STRAIT_DATA_LISTEN"},
+			Usage: "`HOST:PORT` that other workers send rows to; a free port of the address that this host reaches etcd from otherwise"},
 		&cli.StringFlag{Name: "data-address", EnvVars: []string{"STRAIT_DATA_ADDRESS"}, Usage: "`HOST:PORT` that other workers dial, where it differs from --data-listen"},
-		&cli.DurationFlag{Name: "call-limit", Usage: "how long one call of a sink may take (30s)"},
-		&cli.StringFlag{Name: "codec", Usage: "compression between workers: none, s2 or zstd; s2 between hosts otherwise"},
+		&cli.DurationFlag{Name: "call-limit", EnvVars: []string{"STRAIT_CALL_LIMIT"}, Usage: "`DURATION` that one call of a sink may take; 30s otherwise"},
+		&cli.StringFlag{Name: "codec", EnvVars: []string{"STRAIT_CODEC"}, Usage: "`NAME` of the compression between workers: none, s2 or zstd; s2 between hosts otherwise"},
 	}
-	dataDir := func(required bool, usage string) cli.Flag {
-		return &cli.StringFlag{Name: "data-dir", EnvVars: []string{"STRAIT_DATA_DIR"}, Required: required, Usage: usage}
-	}
-	strategy := &cli.StringFlag{Name: "strategy", Value: string(coordinator.Wait), Usage: "what becomes of a job that does not fit: wait or reject"}
-	storageDir := &cli.StringFlag{Name: "checkpoint-dir", EnvVars: []string{"STRAIT_CHECKPOINT_DIR"}, Usage: "`FOLDER` for checkpoint files, the same on all hosts; below --data-dir otherwise"}
 	return &cli.Command{
-		Name: "serve", Usage: "run a role of a fleet until it is told to stop", Action: subcommandNeeded,
+		Name: "serve", Usage: "run a role of a fleet until it is told to stop",
 		Subcommands: []*cli.Command{
 			{
-				Name: "coordinator", Usage: "elects a leader and drives the jobs",
-				Flags: append(storeFlags(), dataDir(false, "`FOLDER` of the embedded etcd; needed unless --etcd-endpoints is given"), etcdListen,
-					name, opsListen("127.0.0.1:0"), ttl, strategy, storageDir, logFlag()),
+				Name: "coordinator", Usage: "elect a leader and drive the jobs",
+				Description: `The fleet's etcd is in this process, with its data below --data-dir; or it is elsewhere, at --etcd-endpoints,
+and any number of coordinators stand by. SIGTERM ends it; the jobs go on.`,
+				Flags:  concat([]cli.Flag{dataDir("`FOLDER` of the embedded etcd; needed unless --etcd-endpoints is given")}, lead, fleet),
 				Action: serveCoordinator,
 			},
 			{
-				Name: "worker", Usage: "runs task groups",
-				Flags:  append(append(storeFlags(), dataDir(false, "`FOLDER` for what this worker leaves for its supervisor and for checkpoint files"), name, opsListen("127.0.0.1:0"), ttl, storageDir, logFlag()), workerFlags...),
-				Action: serveWorker,
+				Name: "worker", Usage: "run the task groups that the coordinator places here",
+				Description: "SIGTERM ends it; what it ran is placed elsewhere.",
+				Flags:       concat([]cli.Flag{dataDir("`FOLDER` of what this worker leaves for its supervisor, and of checkpoint files")}, work, fleet),
+				Action:      serveWorker,
 			},
 			{
 				Name: "standalone", Usage: "a coordinator with its etcd and a worker in one process",
-				Flags:  append(append(storeFlags(), dataDir(true, "`FOLDER` of etcd and checkpoints"), etcdListen, name, opsListen("127.0.0.1:0"), ttl, strategy, storageDir, logFlag()), workerFlags...),
+				Flags:  concat([]cli.Flag{dataDir("`FOLDER` of etcd and of checkpoint files; needed unless --etcd-endpoints is given")}, lead, work, fleet),
 				Action: serveStandalone,
 			},
 		},
 	}
+}
+
+func concat(parts ...[]cli.Flag) []cli.Flag {
+	var all []cli.Flag
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
 }
 
 // server is a role process: what its flags opened, to be closed in reverse order.
@@ -64,12 +80,13 @@ type server struct {
 	roles
 	embedded *embedded
 	etcd     string // what others connect to
+	host     string // this host as others of the fleet see it
 	name     string
 }
 
 // openServer opens the store of a role process: an embedded etcd where embed is set and no endpoints are given.
 func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error) {
-	log, err := logger(c, slog.LevelInfo)
+	log, err := logger(c, slog.LevelInfo, c.App.ErrWriter)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +98,15 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 		return nil, failf("--name: %v", err)
 	}
 	s.roles = roles{tree: tree(c), ttl: c.Duration("ttl"), log: log, stdout: c.App.Writer}
-	given := false
-	for _, at := range c.Lineage() {
-		given = given || at.IsSet("etcd-endpoints")
-	}
+	_, given := setting(c, "etcd-endpoints")
 	dir := c.String("data-dir")
+	for _, f := range []string{"etcd-listen", "ops-listen", "data-listen", "data-address"} {
+		if v := c.String(f); v != "" {
+			if err := hostPort("--"+f, v); err != nil {
+				return nil, err
+			}
+		}
+	}
 	switch {
 	case given && c.IsSet("etcd-listen"):
 		return nil, failf("--etcd-endpoints and --etcd-listen exclude each other: the etcd is elsewhere or in this process")
@@ -96,11 +117,13 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 		if s.embedded, err = startEmbedded(ctx, dir, c.String("etcd-listen")); err != nil {
 			return nil, err
 		}
-		s.store, s.etcd = s.embedded.store, s.embedded.server.Endpoints()[0]
+		s.host = reach(c.String("etcd-listen"))
+		s.store, s.etcd = s.embedded.store, told(s.embedded.server.Endpoints()[0], s.host)
 	default:
-		if s.store, err = kv.Open(ctx, kv.Config{Endpoints: endpoints(c)}); err != nil {
+		if s.store, err = openStore(ctx, c); err != nil {
 			return nil, err
 		}
+		s.host = reach(endpoints(c)[0])
 		s.etcd = strings.Join(endpoints(c), ",")
 	}
 	if s.storage, err = openStorage(storageFolder(c, dir, s.name)); err != nil {
@@ -134,9 +157,13 @@ func (s *server) run(ctx context.Context, parts ...func(context.Context) error) 
 	if s.embedded != nil {
 		parts = append(parts, s.embedded.watch)
 	}
-	err := together(ctx, parts...)
-	if errors.Is(err, worker.ErrHung) {
-		return err // the process exits at once; the hung call goes with it
+	return together(ctx, parts...)
+}
+
+// dataInUse names the flag where the data plane's address is taken.
+func dataInUse(listen string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return failf("--data-listen %s is in use by another process; choose another port, or 0 for any free one", listen)
 	}
 	return err
 }
@@ -150,7 +177,7 @@ func announce(c *cli.Context, role, name string, p *part, more string, then func
 		if err := then(); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.App.Writer, "%s %s ready: %sops %s\n", role, name, more, p.ops.Addr())
+		fmt.Fprintf(c.App.Writer, "%s %s ready: %sops %s\n", role, name, more, p.addr)
 		<-ctx.Done()
 		return nil
 	}
@@ -166,27 +193,39 @@ func serveCoordinator(c *cli.Context) error {
 		return err
 	}
 	defer s.close()
-	p, err := s.coordinator(s.name, c.String("ops-listen"), coordinator.Strategy(c.String("strategy")))
+	p, err := s.coordinator(s.name, s.opsListen(c), s.host, coordinator.Strategy(c.String("strategy")))
 	if err != nil {
 		return err
 	}
 	return s.run(ctx, p.run, announce(c, "coordinator", s.name, p, "etcd "+s.etcd+", ", nothing))
 }
 
-func workerConfig(c *cli.Context, name string) (worker.Config, error) {
-	cfg := worker.Config{Name: name, DataListen: c.String("data-listen"), DataAddress: c.String("data-address"),
-		Slots: c.Int("slots"), CallLimit: c.Duration("call-limit"), Codec: c.String("codec"), Labels: map[string]string{}}
+// opsListen is the HTTP address of the role: a free port where others of the fleet can reach it, unless told.
+func (s *server) opsListen(c *cli.Context) string {
+	if v := c.String("ops-listen"); v != "" {
+		return v
+	}
+	return net.JoinHostPort(s.host, "0")
+}
+
+func (s *server) workerConfig(c *cli.Context) (worker.Config, error) {
+	cfg := worker.Config{Name: s.name, DataListen: c.String("data-listen"), DataAddress: c.String("data-address"),
+		Slots: c.Int("slots"), CallLimit: c.Duration("call-limit"), Codec: c.String("codec")}
 	if c.IsSet("slots") && cfg.Slots < 1 {
 		return cfg, failf("--slots %d: write a number from 1 on", cfg.Slots)
 	}
-	for _, kv := range c.StringSlice("label") {
-		k, v, ok := strings.Cut(kv, "=")
-		if !ok || k == "" {
-			return cfg, failf("--label %s: write --label KEY=VALUE", kv)
-		}
-		cfg.Labels[k] = v
+	switch _, port, _ := net.SplitHostPort(cfg.DataListen); {
+	case cfg.DataListen == "":
+		cfg.DataListen = net.JoinHostPort(s.host, "0")
+	case cfg.DataAddress != "" || !everyAddress(cfg.DataListen):
+	case port == "0":
+		return cfg, failf("--data-listen %s: other workers must be told where to dial; name the port, or write --data-listen %s", cfg.DataListen, net.JoinHostPort(s.host, "0"))
+	default:
+		cfg.DataAddress = net.JoinHostPort(s.host, port)
 	}
-	return cfg, nil
+	var err error
+	cfg.Labels, err = pairs("--label", "KEY=VALUE", c.StringSlice("label"), nil)
+	return cfg, err
 }
 
 func serveWorker(c *cli.Context) error {
@@ -197,15 +236,15 @@ func serveWorker(c *cli.Context) error {
 		return err
 	}
 	defer s.close()
-	cfg, err := workerConfig(c, s.name)
+	cfg, err := s.workerConfig(c)
 	if err != nil {
 		return err
 	}
-	p, err := s.worker(cfg, c.String("ops-listen"))
+	p, err := s.worker(cfg, s.opsListen(c), s.host)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(c.String("data-dir"), p.incarnation()) }))
+	return dataInUse(cfg.DataListen, s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(c.String("data-dir"), p.incarnation()) })))
 }
 
 func serveStandalone(c *cli.Context) error {
@@ -216,19 +255,19 @@ func serveStandalone(c *cli.Context) error {
 		return err
 	}
 	defer s.close()
-	cfg, err := workerConfig(c, s.name)
+	cfg, err := s.workerConfig(c)
 	if err != nil {
 		return err
 	}
-	coord, err := s.coordinator(s.name, c.String("ops-listen"), coordinator.Strategy(c.String("strategy")))
+	coord, err := s.coordinator(s.name, s.opsListen(c), s.host, coordinator.Strategy(c.String("strategy")))
 	if err != nil {
 		return err
 	}
-	work, err := s.worker(cfg, "127.0.0.1:0")
+	work, err := s.worker(cfg, net.JoinHostPort(s.host, "0"), s.host)
 	if err != nil {
 		_ = coord.ops.Close()
 		return err
 	}
-	return s.run(ctx, coord.run, work.run,
-		announce(c, "coordinator", s.name, coord, "etcd "+s.etcd+", ", nothing), announce(c, "worker", s.name, work, "", nothing))
+	return dataInUse(cfg.DataListen, s.run(ctx, coord.run, work.run,
+		announce(c, "coordinator", s.name, coord, "etcd "+s.etcd+", ", nothing), announce(c, "worker", s.name, work, "", nothing)))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,46 +18,44 @@ import (
 // Flags that say where the fleet's etcd is. They stand before the command and after it.
 func storeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "etcd-endpoints", EnvVars: []string{"STRAIT_ETCD_ENDPOINTS"}, Usage: "etcd of the fleet, `HOST:PORT,…`"},
-		&cli.StringFlag{Name: "prefix", EnvVars: []string{"STRAIT_PREFIX"}, Value: keys.DefaultPrefix, Usage: "where the fleet's keys begin"},
+		&cli.StringFlag{Name: "etcd-endpoints", EnvVars: []string{"STRAIT_ETCD_ENDPOINTS"}, Usage: "etcd of the fleet, `HOST:PORT,…`; " + defaultEtcd + " otherwise"},
+		&cli.StringFlag{Name: "prefix", EnvVars: []string{"STRAIT_PREFIX"}, Value: keys.DefaultPrefix, Usage: "`KEY` that all keys of the fleet begin with"},
 	}
 }
 
-// endpoints returns --etcd-endpoints from the command or from before it; the default is the address
-// `serve coordinator` listens on when not told otherwise.
+// endpoints returns --etcd-endpoints; the default is the address `serve coordinator` listens on when not told
+// otherwise.
 func endpoints(c *cli.Context) []string {
-	for _, at := range c.Lineage() {
-		if v := at.String("etcd-endpoints"); v != "" {
-			var out []string
-			for _, e := range strings.Split(v, ",") {
-				if e = strings.TrimSpace(e); e != "" {
-					out = append(out, e)
-				}
-			}
-			return out
+	v, ok := setting(c, "etcd-endpoints")
+	if !ok {
+		return []string{defaultEtcd}
+	}
+	var out []string
+	for _, e := range strings.Split(v, ",") {
+		if e = strings.TrimSpace(e); e != "" {
+			out = append(out, e)
 		}
 	}
-	return []string{defaultEtcd}
+	return out
 }
 
-const defaultEtcd = "127.0.0.1:2379"
+const (
+	loopback    = "127.0.0.1"
+	defaultEtcd = loopback + ":2379"
+)
 
 func tree(c *cli.Context) keys.Tree {
-	for _, at := range c.Lineage() {
-		if at.IsSet("prefix") {
-			return keys.New(at.String("prefix"))
-		}
-	}
-	return keys.New("")
+	v, _ := setting(c, "prefix")
+	return keys.New(v)
 }
 
 // openStore connects to the fleet's etcd.
 func openStore(ctx context.Context, c *cli.Context) (*kv.Store, error) {
 	store, err := kv.Open(ctx, kv.Config{Endpoints: endpoints(c)})
-	if err != nil {
-		return nil, fmt.Errorf("%w\nis a coordinator running? start one with `stctl serve coordinator --data-dir DIR`, or name the fleet's etcd with --etcd-endpoints", err)
+	if errors.Is(err, kv.ErrUnreachable) {
+		return nil, fmt.Errorf("%w with --etcd-endpoints; is no coordinator running? `stctl serve coordinator --data-dir DIR` starts one with its etcd", err)
 	}
-	return store, nil
+	return store, err
 }
 
 // embedded is an etcd in this process with a client that needs no socket.
@@ -82,7 +81,13 @@ func startEmbedded(ctx context.Context, dataDir, listen string) (*embedded, erro
 	server, err := embed.Start(ctx, embed.Config{DataDir: filepath.Join(e.dir, "etcd"), ListenClient: listen, NoFsync: e.remove})
 	if err != nil {
 		e.close()
-		return nil, err
+		if errors.Is(err, embed.ErrPortInUse) {
+			return nil, failf("--etcd-listen %s is in use by another process; choose another port, or 0 for any free one", listen)
+		}
+		if e.remove {
+			return nil, err
+		}
+		return nil, fmt.Errorf("--data-dir %s: %s", dataDir, strings.TrimPrefix(err.Error(), "embed: "))
 	}
 	e.server = server
 	if e.store, err = kv.Open(ctx, kv.Config{Client: server.Client()}); err != nil {

@@ -30,9 +30,9 @@ func Listen(addr string, ready func() error) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("operations address %s is in use by another process; choose another with --ops-listen, or port 0 for any free one", addr)
+			return nil, fmt.Errorf("--ops-listen %s is in use by another process; choose another port, or 0 for any free one", addr)
 		}
-		return nil, fmt.Errorf("listen on operations address %s: %w", addr, err)
+		return nil, fmt.Errorf("--ops-listen %s: %w", addr, err)
 	}
 	s := &Server{listener: l, mux: http.NewServeMux(), ready: ready}
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
