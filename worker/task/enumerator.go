@@ -178,7 +178,7 @@ func (e *enumerator) frame(f *ledger.Frame) error {
 func (e *enumerator) covered(n plan.CheckpointID) error {
 	for r, ids := range e.book.Completed(n) {
 		for len(ids) > 0 {
-			k := min(len(ids), ledger.MaxIDs)
+			k := ledger.Fit(ids)
 			if err := e.tell(r, &ledger.Frame{Kind: ledger.Covered, IDs: ids[:k]}); err != nil {
 				return err
 			}
@@ -190,7 +190,11 @@ func (e *enumerator) covered(n plan.CheckpointID) error {
 
 // deal sends out what can be handed out.
 func (e *enumerator) deal() error {
-	for _, d := range e.book.Deal() {
+	dealt, more := e.book.Deal()
+	if more {
+		e.ctl.wake() // once what was dealt is on its way
+	}
+	for _, d := range dealt {
 		f := &ledger.Frame{Kind: ledger.Assign, Splits: d.Splits}
 		if d.NoMore {
 			f = &ledger.Frame{Kind: ledger.NoMore}

@@ -262,7 +262,7 @@ func (s *sourceHead) tend(ctx context.Context) error {
 	}
 	done, ok := s.book.Ask(s.idle.Load())
 	for ok {
-		n := min(len(done), ledger.MaxIDs)
+		n := ledger.Fit(done)
 		if err := s.tell(&ledger.Frame{Kind: ledger.Ask, IDs: done[:n]}); err != nil {
 			return err
 		}

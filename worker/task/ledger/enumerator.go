@@ -8,8 +8,13 @@ import (
 	"strait/worker/connector"
 )
 
-// maxDeal bounds the splits of one handout; small splits travel together, the last ones alone.
-const maxDeal = 16
+// Bounds of what is handed out at once: splits and bytes a reader, bytes a Deal. Small splits travel together, the
+// last ones alone.
+const (
+	maxDeal      = 16
+	maxDealBytes = 128 << 10
+	maxBurst     = 1 << 20
+)
 
 // Handed is a split with the position from which to read it; nil is its start.
 type Handed struct {
@@ -141,13 +146,13 @@ type Deal struct {
 }
 
 // Deal hands out what can be handed out now: readers that asked are served in turn, so that they share evenly what
-// is there when all have registered. Until then nobody is served (Open).
-func (e *Enumerator) Deal() []Deal {
+// is there when all have registered. Until then nobody is served (Open). more says that it stopped at a burst of
+// bytes: what carries frames is bounded too (Invariant 6).
+func (e *Enumerator) Deal() (out []Deal, more bool) {
 	if !e.open {
-		return nil
+		return nil, false
 	}
-	var out []Deal
-	n, first := len(e.registered), e.turn
+	n, first, bytes := len(e.registered), e.turn, 0
 	for i := range n {
 		r := (first + i) % n
 		if !e.asking[r] {
@@ -156,12 +161,17 @@ func (e *Enumerator) Deal() []Deal {
 		if len(e.pool) == 0 {
 			break
 		}
+		if bytes > maxBurst {
+			return out, true
+		}
 		e.turn = (r + 1) % n
 		e.asking[r] = false
-		out = append(out, Deal{Reader: r, Splits: e.assign(r)})
+		splits, size := e.assign(r)
+		bytes += size
+		out = append(out, Deal{Reader: r, Splits: splits})
 	}
 	if len(e.pool) > 0 || !e.done {
-		return out
+		return out, false
 	}
 	for r := range e.registered {
 		if e.asking[r] && !e.told[r] {
@@ -169,19 +179,23 @@ func (e *Enumerator) Deal() []Deal {
 			out = append(out, Deal{Reader: r, NoMore: true})
 		}
 	}
-	return out
+	return out, false
 }
 
-func (e *Enumerator) assign(reader int) []Handed {
+func (e *Enumerator) assign(reader int) (out []Handed, bytes int) {
 	n := min(max(len(e.pool)/(4*len(e.registered)), 1), maxDeal)
-	out := make([]Handed, n)
-	for i, id := range e.pool[:n] {
+	for _, id := range e.pool[:n] {
 		x := e.entries[id]
+		size := len(id) + len(x.split.Data) + len(x.position)
+		if len(out) > 0 && bytes+size > maxDealBytes {
+			break
+		}
+		bytes += size
 		x.state, x.reader = assigned, reader
-		out[i] = Handed{Split: x.split, Position: x.position}
+		out = append(out, Handed{Split: x.split, Position: x.position})
 	}
-	e.pool = e.pool[n:]
-	return out
+	e.pool = e.pool[len(out):]
+	return out, bytes
 }
 
 // Drained says that nothing is left to discover or to hand out.

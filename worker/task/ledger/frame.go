@@ -38,9 +38,20 @@ const frameVersion = 1
 // Limits of what Decode takes memory for.
 const (
 	maxList = 1 << 16
-	// MaxIDs is how many ids a sender puts in one frame.
-	MaxIDs = 1024
+	maxIDs  = 1024     // that a sender puts in one frame
+	maxText = 64 << 10 // bytes of them
 )
+
+// Fit returns how many of the ids go into one frame: at least one where there is any.
+func Fit(ids []string) int {
+	bytes := 0
+	for i, id := range ids {
+		if bytes += len(id); i == maxIDs || i > 0 && bytes > maxText {
+			return i
+		}
+	}
+	return len(ids)
+}
 
 var errFrame = errors.New("damaged split frame")
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"strait/worker/connector"
@@ -40,25 +41,30 @@ func deals(ds []Deal) string {
 	return s
 }
 
+func dealt(e *Enumerator) string {
+	ds, _ := e.Deal()
+	return deals(ds)
+}
+
 // TestSpread: small local splits are not all taken by the reader that registers first.
 func TestSpread(t *testing.T) {
 	e := NewEnumerator(3)
 	e.Discover(found(true, 0, 1, 2, 3, 4))
 	for r := range 3 {
-		if got := deals(e.Deal()); got != "" {
+		if got := dealt(e); got != "" {
 			t.Fatalf("dealt %q before all readers were there", got)
 		}
 		if err := e.Register(r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := deals(e.Deal()); got != "0:0,1:1,2:2," {
+	if got := dealt(e); got != "0:0,1:1,2:2," {
 		t.Errorf("dealt %q", got)
 	}
 	if err := e.Ask(1, []string{"1"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := deals(e.Deal()); got != "1:3," {
+	if got := dealt(e); got != "1:3," {
 		t.Errorf("dealt %q", got)
 	}
 	for _, r := range []int{2, 0} {
@@ -66,7 +72,7 @@ func TestSpread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := deals(e.Deal()); got != "2:4,0:end," {
+	if got := dealt(e); got != "2:4,0:end," {
 		t.Errorf("dealt %q", got)
 	}
 	if !e.Drained() {
@@ -76,7 +82,7 @@ func TestSpread(t *testing.T) {
 	if err := e.Register(0); err != nil {
 		t.Fatal(err)
 	}
-	if got := deals(e.Deal()); got != "0:end," {
+	if got := dealt(e); got != "0:end," {
 		t.Errorf("dealt %q", got)
 	}
 }
@@ -95,7 +101,7 @@ func TestManySmallSplitsTravelTogether(t *testing.T) {
 		}
 	}
 	rounds := 0
-	for ds := e.Deal(); len(ds) > 0 && !ds[0].NoMore; ds = e.Deal() {
+	for ds, _ := e.Deal(); len(ds) > 0 && !ds[0].NoMore; ds, _ = e.Deal() {
 		rounds++
 		for _, d := range ds {
 			for _, s := range d.Splits {
@@ -111,6 +117,47 @@ func TestManySmallSplitsTravelTogether(t *testing.T) {
 	}
 }
 
+func TestDealsAreBounded(t *testing.T) {
+	e := NewEnumerator(20)
+	d := connector.Discovery{Done: true}
+	for i := range 40 {
+		d.Splits = append(d.Splits, connector.Split{ID: strconv.Itoa(i), Data: make([]byte, 100<<10)})
+	}
+	e.Discover(d)
+	for r := range 20 {
+		if err := e.Register(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := 0
+	for more := true; more; {
+		var ds []Deal
+		ds, more = e.Deal()
+		bytes := 0
+		for _, d := range ds {
+			if len(d.Splits) != 1 {
+				t.Errorf("%d splits of 100 KiB at once", len(d.Splits))
+			}
+			bytes += 100 << 10
+		}
+		if bytes > maxBurst+maxDealBytes {
+			t.Errorf("a burst of %d bytes", bytes)
+		}
+		served += len(ds)
+	}
+	if served != 20 {
+		t.Errorf("%d of 20 readers served", served)
+	}
+	long := make([]string, 3000)
+	if n := Fit(long); n != maxIDs {
+		t.Errorf("%d ids in a frame", n)
+	}
+	long[0], long[1] = strings.Repeat("x", maxText+1), "y"
+	if n := Fit(long); n != 1 {
+		t.Errorf("%d ids in a frame", n)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	e := NewEnumerator(2)
 	e.Discover(found(false, 0))
@@ -119,7 +166,7 @@ func TestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e.Deal()
+	dealt(e)
 	for _, err := range []error{e.Register(2), e.Ask(-1, nil), e.Ask(1, []string{"0"}), e.Ask(0, []string{"7"})} {
 		if err == nil {
 			t.Error("a faulty frame is taken")

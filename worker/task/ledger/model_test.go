@@ -196,7 +196,8 @@ func (w *whole) tend() error {
 			return err
 		}
 	}
-	for _, d := range w.e.Deal() {
+	dealt, _ := w.e.Deal()
+	for _, d := range dealt {
 		f := &Frame{Kind: Assign, Splits: d.Splits, Barrier: w.cut.Tag()}
 		if d.NoMore {
 			f = &Frame{Kind: NoMore, Barrier: w.cut.Tag()}
