@@ -149,22 +149,24 @@ func sinkSpec() option.Spec {
 	}
 }
 
-func notInBuild(path, format string, args ...any) error {
-	return fault.Fatal(fmt.Errorf("%s: %s is %w", path, fmt.Sprintf(format, args...), connector.ErrNotInBuild))
+// notInBuild is the mistake of an option value that a later build brings.
+func notInBuild(v option.Values, name, remedy, format string, args ...any) error {
+	return &fault.Mistake{Pos: posOf(v, name), Path: v.Path(name), Found: fmt.Sprintf(format, args...) + " is not in this build",
+		Remedy: remedy, Err: connector.ErrNotInBuild}
 }
 
 // checkBuilt refuses what later builds bring.
 func checkBuilt(v option.Values) error {
 	format := v.String("file_format_type")
 	if !builtFormats[format] {
-		return notInBuild(v.Path("file_format_type"), "format %s", format)
+		return notInBuild(v, "file_format_type", "write text, csv, json or parquet", "format %s", format)
 	}
 	if format != formatParquet {
 		if c := v.String("compress_codec"); c != "none" {
-			return notInBuild(v.Path("compress_codec"), "compression %s of %s files", c, format)
+			return notInBuild(v, "compress_codec", "write none", "compression %s of %s files", c, format)
 		}
 		if e := v.String("encoding"); !isUTF8(e) {
-			return notInBuild(v.Path("encoding"), "encoding %s", e)
+			return notInBuild(v, "encoding", "write UTF-8", "encoding %s", e)
 		}
 	}
 	return nil

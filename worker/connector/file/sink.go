@@ -93,16 +93,16 @@ func checkSinkBuilt(v option.Values) error {
 		return err
 	}
 	if c := v.String("compress_codec"); c == "lzo" || c == "zlib" {
-		return notInBuild(v.Path("compress_codec"), "compression %s", c)
+		return notInBuild(v, "compress_codec", "write none, snappy, gzip, lz4 or zstd", "compression %s", c)
 	}
 	if m := v.String("schema_save_mode"); m != "CREATE_SCHEMA_WHEN_NOT_EXIST" && m != "IGNORE" {
-		return notInBuild(v.Path("schema_save_mode"), "schema_save_mode %s", m)
+		return notInBuild(v, "schema_save_mode", "write CREATE_SCHEMA_WHEN_NOT_EXIST or IGNORE", "schema_save_mode %s", m)
 	}
 	if m := v.String("data_save_mode"); m != "APPEND_DATA" {
-		return notInBuild(v.Path("data_save_mode"), "data_save_mode %s", m)
+		return notInBuild(v, "data_save_mode", "write APPEND_DATA", "data_save_mode %s", m)
 	}
 	if len(v.Strings("parquet_avro_write_fixed_as_int96")) > 0 && v.String("file_format_type") == formatParquet {
-		return notInBuild(v.Path("parquet_avro_write_fixed_as_int96"), "writing byte columns as INT96")
+		return notInBuild(v, "parquet_avro_write_fixed_as_int96", "leave the option out", "writing byte columns as INT96")
 	}
 	return nil
 }

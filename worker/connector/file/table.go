@@ -62,13 +62,13 @@ func newInput(f FS, folder string, v option.Values, index int, l *fault.List) (*
 		return nil, err
 	}
 	if c := v.String("archive_compress_codec"); c != "none" {
-		return nil, notInBuild(v.Path("archive_compress_codec"), "archive format %s", c)
+		return nil, notInBuild(v, "archive_compress_codec", "write none", "archive format %s", c)
 	}
 	if m := v.String("discovery_mode"); m != "once" {
-		return nil, notInBuild(v.Path("discovery_mode"), "discovery_mode %s", m)
+		return nil, notInBuild(v, "discovery_mode", "write once", "discovery_mode %s", m)
 	}
 	if m := v.String("sync_mode"); m != "full" {
-		return nil, notInBuild(v.Path("sync_mode"), "sync_mode %s", m)
+		return nil, notInBuild(v, "sync_mode", "write full", "sync_mode %s", m)
 	}
 	path, err := absolute(folder, v.String("path"))
 	if err != nil {

@@ -56,6 +56,12 @@ func TestSpeed(t *testing.T) {
 				sink += m[0]
 			}
 		},
+		"borders": func() {
+			sc := NewScanner(bytes.NewReader(data), &o, int64(len(data)))
+			for at := int64(0); at < int64(len(data)); {
+				at, _ = sc.Border(at, at+8<<20)
+			}
+		},
 		"encoding/csv": func() {
 			r := stdcsv.NewReader(bytes.NewReader(data))
 			r.ReuseRecord = true

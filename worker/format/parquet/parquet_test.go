@@ -154,6 +154,43 @@ func TestInt96(t *testing.T) {
 	}
 }
 
+// Field case F24: an instant is marked UTC with microseconds, a wall clock is not, and both keep their value over
+// the whole calendar.
+func TestInstants(t *testing.T) {
+	tb := formattest.Table("id", "int", "at", "timestamp_tz", "wall", "timestamp", "d", "date")
+	s := batch.NewSchema(tb, 0)
+	b := batch.NewBuilder(s)
+	for _, line := range [][]string{{"1", "2024-06-30T15:30:00.000001Z", "2024-07-01 00:30:00.000001", "1969-12-31"}, {"2", "0001-01-01T00:00:00Z", "", ""}} {
+		for i, text := range line {
+			if text == "" {
+				b.Field(i).AppendNull()
+			} else if err := b.Field(i).AppendValueFromString(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.EndRow(schema.Insert)
+	}
+	want := b.Finish()
+	data := encode(t, tb, Options{Codec: "none"}, want)
+	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := f.r.MetaData().Schema.String()
+	for _, part := range []string{"at (Timestamp(isAdjustedToUTC=true, timeUnit=microseconds", "wall (Timestamp(isAdjustedToUTC=false, timeUnit=microseconds"} {
+		if !strings.Contains(text, part) {
+			t.Fatalf("%s\nlacks %s", text, part)
+		}
+	}
+	got, err := decode(data, s, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := formattest.Diff(got, want); d != "" {
+		t.Fatal(d)
+	}
+}
+
 // Values read as another type: widened, checked, or refused when the file is opened.
 func TestConvert(t *testing.T) {
 	from := formattest.Table("n", "bigint", "d", "decimal(10, 2)", "s", "string", "f", "float", "t", "timestamp")
