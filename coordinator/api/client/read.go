@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"strait/kv"
@@ -348,6 +349,16 @@ func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
 			used[k.Worker][g.Incarnation]++
 		}
 	}
+	wishes, _, err := c.store.List(ctx, c.tree.WorkerWish(""), rev)
+	if err != nil {
+		return nil, err
+	}
+	wish := map[string]string{}
+	for _, e := range wishes {
+		if k, ok := c.tree.Parse(e.Key); ok {
+			wish[k.Worker] = strings.TrimSpace(string(e.Value))
+		}
+	}
 	out := make([]Worker, 0, len(es))
 	for _, e := range es {
 		k, ok := c.tree.Parse(e.Key)
@@ -355,7 +366,7 @@ func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
 		if !ok || w == nil {
 			continue
 		}
-		out = append(out, Worker{Name: k.Worker, Incarnation: e.CreateRev, Worker: *w, Used: used[k.Worker][e.CreateRev]})
+		out = append(out, Worker{Name: k.Worker, Incarnation: e.CreateRev, Worker: *w, Used: used[k.Worker][e.CreateRev], Wish: wish[k.Worker]})
 	}
 	return out, nil
 }

@@ -59,13 +59,16 @@ func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error)
 				return gctx.Err()
 			}
 		}
-		for {
+		for seen := int64(-1); ; {
 			u := w.now()
-			if err := f(u); err != nil {
-				return err
-			}
-			if u.Ended() {
-				return ErrStop
+			if u.Revision != seen {
+				seen = u.Revision
+				if err := f(u); err != nil {
+					return err
+				}
+				if u.Ended() {
+					return ErrStop
+				}
 			}
 			select {
 			case <-w.changed:
