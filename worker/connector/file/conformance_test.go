@@ -26,7 +26,7 @@ func TestSourceConformance(t *testing.T) {
 				alphabet = "abcde "
 			}
 			err := writeAll(t, opts("path", dir, "tmp_path", t.TempDir(), "file_format_type", format), tb, func(s *batch.Schema) []*batch.Batch {
-				return []*batch.Batch{formattest.Rand(s, 20000, uint64(k), alphabet)}
+				return []*batch.Batch{formattest.Rand(s, 4000, uint64(k), alphabet)}
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -35,8 +35,8 @@ func TestSourceConformance(t *testing.T) {
 	}
 	for _, format := range []string{"csv", "text", "json", "parquet"} {
 		t.Run(format, func(t *testing.T) {
-			conformance.Source(t, conformance.SourceCase{Plugin: "LocalFile", Rows: 60000,
-				Options: opts("path", filepath.Join(d, format), "file_format_type", format, "schema", fields, "file_split_size", "100KiB")})
+			conformance.Source(t, conformance.SourceCase{Plugin: "LocalFile", Rows: 12000,
+				Options: opts("path", filepath.Join(d, format), "file_format_type", format, "schema", fields, "file_split_size", "20KiB")})
 		})
 	}
 }

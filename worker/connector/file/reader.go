@@ -381,6 +381,8 @@ func (o *openSplit) explain(ctx context.Context, err error) error {
 	opts := o.in.csv
 	if o.in.content || o.in.format == formatJSON {
 		opts = csv.Options{Blank: true}
+	} else if o.in.format == formatText && len(o.in.given.Columns) == 1 {
+		opts.Blank = true
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

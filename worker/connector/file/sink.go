@@ -93,7 +93,7 @@ func checkSinkBuilt(v option.Values) error {
 		return err
 	}
 	if c := v.String("compress_codec"); c == "lzo" || c == "zlib" {
-		return notInBuild(v, "compress_codec", "write none, snappy, gzip, lz4 or zstd", "compression %s", c)
+		return notInBuild(v, "compress_codec", "write none, snappy, gzip, zstd, lz4 or brotli", "compression %s", c)
 	}
 	if m := v.String("schema_save_mode"); m != "CREATE_SCHEMA_WHEN_NOT_EXIST" && m != "IGNORE" {
 		return notInBuild(v, "schema_save_mode", "write CREATE_SCHEMA_WHEN_NOT_EXIST or IGNORE", "schema_save_mode %s", m)

@@ -159,7 +159,7 @@ func TestSplitSizes(t *testing.T) {
 		}
 		dir := filepath.Join(d, format)
 		if err := writeAll(t, opts("path", dir, "tmp_path", t.TempDir(), "file_format_type", format, "enable_header_write", true), tb, func(s *batch.Schema) []*batch.Batch {
-			return []*batch.Batch{formattest.Rand(s, 700, 3, alphabet)}
+			return []*batch.Batch{formattest.Rand(s, 300, 3, alphabet)}
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,10 @@ func TestSplitSizes(t *testing.T) {
 		}
 		var want []string
 		for _, size := range []string{"1GB", "1", "7", "64", "1000", "5000"} {
-			for _, parallelism := range []int{1, 2, 7} {
+			for _, parallelism := range []int{1, 3} {
+				if parallelism == 1 && size != "1GB" {
+					continue // one reader has no splits
+				}
 				s, err := openSource(t, parallelism, opts(append(kv, "file_split_size", size)...))
 				if err != nil {
 					t.Fatal(err)
@@ -184,7 +187,7 @@ func TestSplitSizes(t *testing.T) {
 				if want == nil {
 					want = got
 				}
-				if len(got) != 700 || fmt.Sprint(got) != fmt.Sprint(want) {
+				if len(got) != 300 || fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Fatalf("%s, split size %s, parallelism %d: other rows (%d)", format, size, parallelism, len(got))
 				}
 			}
