@@ -14,6 +14,7 @@ func BenchmarkForward(b *testing.B) { profileExchange(b, stream.Forward, 1) }
 func BenchmarkHash(b *testing.B) { profileExchange(b, stream.Hash, 8) }
 
 func profileExchange(b *testing.B, ex stream.Exchange, consumers int) {
+	exchangeBatches() // made before the clock runs
 	for _, codec := range []string{"none", "s2"} {
 		b.Run(codec, func(b *testing.B) {
 			b.ReportAllocs()

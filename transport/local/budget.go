@@ -32,22 +32,23 @@ func (b *Budget) try(n int64) bool {
 	return false
 }
 
-// The reservation of an inbox follows the rate at which its consumer takes rows.
+// The reservation of an inbox is worth some time of what its consumer takes. Within that it is as small as keeps
+// the consumer busy: what is queued beyond that only makes barriers wait and caches cold.
 const (
-	meterWindow = 50 * time.Millisecond
-	targetTime  = 20 * time.Millisecond // worth of rows to have lent and queued
+	meterWindow = 20 * time.Millisecond
+	targetTime  = 100 * time.Millisecond
 	limitMost   = 16 << 20
 )
 
 // meter measures what a consumer takes.
 type meter struct {
-	since   time.Time
-	bytes   int64
-	starved bool // a port had to wait for room since then
+	since time.Time
+	bytes int64
+	dry   bool // the consumer found nothing to take while bytes were lent
 }
 
-// measure counts bytes taken and, once per window, sizes the reservation: target time times measured rate, at
-// least the floor. It grows only where the lack of it made a producer wait.
+// measure counts bytes taken and, once per window, sizes the reservation: twice as much when the consumer ran dry
+// meanwhile, half when it never did; at most target time times measured rate, at least the floor.
 func (in *Inbox) measure(bytes int64) {
 	m := &in.meter
 	m.bytes += bytes
@@ -60,14 +61,18 @@ func (in *Inbox) measure(bytes int64) {
 	if took < meterWindow {
 		return
 	}
-	want := min(max(int64(float64(m.bytes)*float64(targetTime)/float64(took)), in.floor), limitMost)
-	want = max(want, in.floor)
+	want := in.limit / 2
+	if m.dry {
+		want = 2 * in.limit
+	}
+	worth := int64(float64(m.bytes) * float64(targetTime) / float64(took))
+	want = max(min(want, worth, limitMost), in.floor)
 	switch {
-	case want > in.limit && m.starved:
+	case want > in.limit:
 		if in.budget.try(want - in.limit) {
 			in.limit = want
 		}
-	case want < in.limit/2:
+	case want < in.limit:
 		in.budget.giveBack(in.limit - want)
 		in.limit = want
 	}

@@ -109,6 +109,7 @@ func (in *Inbox) TryNext() (item stream.Item, ok bool, err error) {
 	for {
 		p, any := in.ring.Pop()
 		if !any {
+			in.meter.dry = in.meter.dry || in.sum.lent > 0
 			in.mu.Unlock()
 			return item, false, nil
 		}
@@ -257,7 +258,6 @@ func (in *Inbox) pump() {
 			in.waiting.Pop()
 			in.parked = append(in.parked, p)
 		case !in.room():
-			in.meter.starved = true
 			in.recall(p)
 			return
 		default:
@@ -277,7 +277,6 @@ func (in *Inbox) lend(p *Port) {
 		signal(p.wake)
 		return
 	}
-	// A level that suffices for the frame announced and, while there is plenty, for those after it.
 	give := min(in.level(p)-max(p.own.lent, 0), left)
 	if give <= 0 {
 		return
@@ -287,8 +286,9 @@ func (in *Inbox) lend(p *Port) {
 	p.remote.Grant(give)
 }
 
-// level is the credit that a remote port should have in hand.
-func (in *Inbox) level(p *Port) int64 { return max(p.want, in.limit/int64(2*max(in.live, 1))) }
+// level is the credit that a remote port should have in hand: the frame announced or, while there is plenty, its
+// share of the reservation, a share for a newcomer left out.
+func (in *Inbox) level(p *Port) int64 { return max(p.want, in.limit/int64(in.live+1)) }
 
 // recall asks for credit back that lies idle while p starves and nothing is left to take that would free room.
 func (in *Inbox) recall(p *Port) {

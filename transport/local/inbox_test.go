@@ -359,26 +359,24 @@ func TestReservationFollowsTheRate(t *testing.T) {
 	budget := NewBudget(8 << 20)
 	in := NewInbox(1, 1000, budget)
 	defer in.Close(nil)
-	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 10 << 20, starved: true}
-	in.mu.Lock()
-	in.measure(1)
-	grown := in.limit
-	in.mu.Unlock()
-	if grown < 3<<20 || budget.Used() != grown {
-		t.Fatalf("limit %d, reserved %d", grown, budget.Used())
+	f := func(name string, bytes int64, dry bool, windows int, want int64) {
+		t.Helper()
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		for range windows {
+			in.meter = meter{since: time.Now().Add(-meterWindow), bytes: bytes, dry: dry}
+			in.measure(1)
+		}
+		if in.limit < want*9/10 || in.limit > want*11/10 || budget.Used() != in.limit {
+			t.Errorf("%s: limit %d, want %d; reserved %d", name, in.limit, want, budget.Used())
+		}
 	}
-	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 100 << 20, starved: true}
-	in.mu.Lock()
-	in.measure(1)
-	if in.limit != grown {
-		t.Errorf("grew to %d past the budget", in.limit)
-	}
-	in.meter = meter{since: time.Now().Add(-meterWindow), bytes: 10}
-	in.measure(1)
-	if in.limit != 1000 || budget.Used() != 1000 {
-		t.Errorf("limit %d when idle", in.limit)
-	}
-	in.mu.Unlock()
+	f("never dry", 1<<20, false, 3, 1000)
+	f("dry", 1<<20, true, 3, 8000)
+	f("dry and slow", 4000, true, 5, 20000) // 100 ms worth of 4000 bytes in 20 ms
+	f("no longer dry", 1<<20, false, 1, 10000)
+	f("past the budget", 1<<30, true, 20, 5_120_000)
+	f("idle", 10, true, 1, 1000)
 }
 
 // TestExchange: random local and remote channels, holds, a reservation down to one byte. Nothing is lost or

@@ -185,27 +185,26 @@ func appendLengths(dst []byte, d arrow.ArrayData) ([]byte, int) {
 		return dst, 1
 	}
 	o := offsets(d)
-	longest, last := uint32(0), o[0]
-	for _, at := range o[1:] {
-		longest |= uint32(at - last)
-		last = at
+	at := len(dst)
+	dst = extend(dst, n)
+	out, longest, last := dst[at:][:n], uint32(0), uint32(o[0])
+	for i, to := range o[1:][:n] { // most are short: written in one pass, and again where one was not
+		length := uint32(to) - last
+		out[i] = byte(length)
+		longest |= length
+		last = uint32(to)
 	}
 	switch {
 	case longest < 1<<8:
-		at := len(dst)
-		dst = extend(dst, n)
-		out := dst[at:][:n]
-		o, next := o[:n], o[1:][:n]
-		for i := range out {
-			out[i] = byte(next[i] - o[i])
-		}
 		return pad(dst, n), 1
 	case longest < 1<<16:
+		dst = dst[:at]
 		for i := range n {
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(o[i+1]-o[i]))
 		}
 		return pad(dst, 2*n), 2
 	}
+	dst = dst[:at]
 	for i := range n {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(o[i+1]-o[i]))
 	}
