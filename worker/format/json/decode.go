@@ -22,7 +22,6 @@ type Decoder struct {
 	out    *batch.Builder
 	p      fastjson.Parser
 	row    *rowPlan
-	vals   []*fastjson.Value
 	c      conv
 }
 
@@ -31,10 +30,11 @@ type Decoder struct {
 type rowPlan struct {
 	names []string
 	at    map[string]int
+	vals  []*fastjson.Value // of the object at hand; a type does not hold itself, so there is one at a time
 }
 
 func planRow(cols []schema.Column) *rowPlan {
-	p := &rowPlan{at: make(map[string]int, len(cols))}
+	p := &rowPlan{at: make(map[string]int, len(cols)), vals: make([]*fastjson.Value, len(cols))}
 	for i, c := range cols {
 		p.names = append(p.names, c.Name)
 		p.at[c.Name] = i
@@ -45,7 +45,6 @@ func planRow(cols []schema.Column) *rowPlan {
 // NewDecoder reads rows of s.
 func NewDecoder(s *batch.Schema, f *field.Formats) *Decoder {
 	d := &Decoder{schema: s, out: batch.NewBuilder(s), row: planRow(s.Table.Columns)}
-	d.vals = make([]*fastjson.Value, len(s.Table.Columns))
 	d.c = conv{codec: field.Codec{Formats: f}, plans: map[*schema.Column]*rowPlan{}}
 	return d
 }
@@ -88,8 +87,8 @@ func (d *Decoder) Append(doc []byte) *format.RowError {
 	if v.Type() != fastjson.TypeObject {
 		return &format.RowError{Text: format.Short(doc), Err: errObject}
 	}
-	d.row.find(v, d.vals)
-	for i, v := range d.vals {
+	d.row.find(v)
+	for i, v := range d.row.vals {
 		col := &d.schema.Table.Columns[i]
 		if err := d.c.append(d.out.Field(i), &col.Type, v); err != nil {
 			d.out.Rollback()
@@ -109,7 +108,8 @@ func brief(err error) error {
 	return errors.New(format.Short([]byte(s)))
 }
 
-func (p *rowPlan) find(v *fastjson.Value, out []*fastjson.Value) {
+func (p *rowPlan) find(v *fastjson.Value) {
+	out := p.vals
 	clear(out)
 	o, err := v.Object()
 	if err != nil {
@@ -287,11 +287,10 @@ func (c *conv) nested(b *array.StructBuilder, t *schema.Type, v *fastjson.Value)
 		plan = planRow(t.Fields)
 		c.plans[&t.Fields[0]] = plan
 	}
-	vals := make([]*fastjson.Value, len(t.Fields))
-	plan.find(v, vals)
+	plan.find(v)
 	b.Append(true)
 	for i := range t.Fields {
-		if err := c.append(b.FieldBuilder(i), &t.Fields[i].Type, vals[i]); err != nil {
+		if err := c.append(b.FieldBuilder(i), &t.Fields[i].Type, plan.vals[i]); err != nil {
 			return fmt.Errorf("field %s %w", t.Fields[i].Name, err)
 		}
 	}
