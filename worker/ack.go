@@ -35,6 +35,9 @@ func (h *host) ack(p *part, n plan.CheckpointID, rev int64) (int, bool, error) {
 	ok, err = h.writeAck(p, a, rev, func(w *record.Word) bool {
 		return w.Attempt == p.attempt && w.Barrier.ID == n && w.Barrier.State == record.BarrierOpen
 	})
+	if err == nil && ok {
+		err = failpoint.Inject("worker.acked")
+	}
 	return len(s.Prepared), ok, err
 }
 
@@ -68,6 +71,7 @@ func (h *host) writeAck(p *part, a record.Ack, rev int64, still func(*record.Wor
 		var c *kv.Conflict
 		switch {
 		case err == nil:
+			h.l.meters.acks.Inc()
 			p.mu.Lock()
 			p.ack = a
 			p.mu.Unlock()

@@ -36,7 +36,7 @@ func (h *host) build(a *record.Assignment) {
 			return // it was told to stop
 		default:
 			f := task.NewFailure(h.id, a.Attempt, h.l.cfg.Name, err)
-			h.log.Warn("attempt could not be built", "attempt", a.Attempt, "vertex", f.Vertex, "fatal", f.Fatal, "err", err)
+			h.note(f)
 			e.Failure = &f
 		}
 		h.inbox.put(e)

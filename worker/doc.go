@@ -23,6 +23,9 @@
 //     splits never cause a write.
 //   - Invariant 9: an etcd that is silent stops nothing: writes are tried again, tasks run on behind the gate.
 //
+// Failpoints, in the order a checkpoint meets them: task.start, task.prepare, task.prepared, worker.ack,
+// worker.acked, task.commit, worker.mark.
+//
 // Deciding is in worker/task/keeper, running in worker/task, the book of splits in worker/task/ledger; here they are
 // put together. Plugins come from the registries of worker/connector and worker/transform.
 package worker

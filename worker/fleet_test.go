@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -278,4 +277,8 @@ func chain(parallelism int, plugins ...string) tasktest.Chain {
 	return tasktest.Chain{Plugins: plugins, Parallelism: parallelism}
 }
 
-var _ = fmt.Sprint
+// forgetJob deletes the assignment, as the coordinator does at the end.
+func (f *fleet) forgetJob(worker string) {
+	f.t.Helper()
+	kvtest.Delete(f.t, f.etcd.Store, f.tree.Task(worker, f.job, 1))
+}

@@ -242,7 +242,14 @@ func (h *host) came(p *part, err error, ok keeper.Event) {
 
 func (h *host) failed(p *part, err error, link string) {
 	f := task.NewFailure(h.id, p.attempt, h.l.cfg.Name, err)
+	h.note(f)
 	h.inbox.put(keeper.Failed{Attempt: p.attempt, Failure: f, Link: link})
+}
+
+// note counts and logs a failure.
+func (h *host) note(f record.Failure) {
+	h.l.meters.failures.Inc()
+	h.log.Warn("attempt failed", "attempt", f.Attempt, "vertex", f.Vertex, "task", f.Group, "fatal", f.Fatal, "err", f.Message)
 }
 
 // stop ends a part. A call that does not come back ends the process: nothing else takes it back.
@@ -271,7 +278,7 @@ type watcher struct {
 }
 
 func (w watcher) Failed(f record.Failure) {
-	w.h.log.Warn("attempt failed", "attempt", w.p.attempt, "vertex", f.Vertex, "task", f.Group, "fatal", f.Fatal, "err", f.Message)
+	w.h.note(f)
 	w.h.inbox.put(keeper.Failed{Attempt: w.p.attempt, Failure: f})
 }
 

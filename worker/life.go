@@ -25,6 +25,7 @@ import (
 type life struct {
 	cfg         *Config
 	plans       *planCache
+	meters      *meters
 	log         *slog.Logger
 	session     *session.Session
 	net         *shuffle.Service
@@ -59,7 +60,7 @@ func (w *Worker) live(ctx context.Context) error {
 		return err
 	}
 	l := &life{
-		cfg: cfg, plans: w.plans, log: cfg.Log.With("worker", cfg.Name), session: sess, key: cfg.Tree.Worker(cfg.Name),
+		cfg: cfg, plans: w.plans, meters: &w.meters, log: cfg.Log.With("worker", cfg.Name), session: sess, key: cfg.Tree.Worker(cfg.Name),
 		dead: make(chan struct{}), hung: make(chan struct{}), hosts: map[pipeline]*host{}, ending: map[pipeline]chan struct{}{},
 	}
 	// What runs must outlive ctx: tasks are ended in order, and their ends written down.

@@ -9,38 +9,44 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/state"
 	"strait/worker/task"
 )
 
-// Handler serves GET /counters/<job>: the live counters of a job on this worker, a JSON list of record.VertexCount.
-// A job that is not here has an empty list.
+// Live is what a vertex of a running attempt has done so far on this worker: a record.VertexCount with its pipeline
+// and, where there are several, its tables.
+type Live struct {
+	Pipeline plan.PipelineID `json:"pipeline"`
+	record.VertexCount
+	Tables map[string]record.Counters `json:"tables,omitempty"`
+}
+
+// Handler serves GET /counters/<job>: the live counters of a job on this worker, a JSON list of Live. A job that is
+// not here has an empty list.
 func (w *Worker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /counters/{job}", func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(task.Records(w.Counters(plan.JobID(r.PathValue("job")))))
+		_ = json.NewEncoder(rw).Encode(w.Counters(plan.JobID(r.PathValue("job"))))
 	})
 	return mux
 }
 
-// Counters are the live counters of a job on this worker, by vertex.
-func (w *Worker) Counters(job plan.JobID) []task.Count {
-	var out []task.Count
-	at := map[plan.VertexID]int{}
+// Counters are the live counters of a job on this worker, by pipeline and vertex.
+func (w *Worker) Counters(job plan.JobID) []Live {
+	out := []Live{}
 	for _, x := range w.running() {
 		if x.job != job {
 			continue
 		}
 		for _, c := range x.tasks.Counts() {
-			i, ok := at[c.Vertex]
-			if !ok {
-				at[c.Vertex] = len(out)
-				out = append(out, c)
-				continue
+			n := Live{Pipeline: x.id, VertexCount: record.VertexCount{Vertex: c.Vertex, Counters: c.Counters}}
+			if len(c.Tables) > 1 {
+				n.Tables = c.Tables
 			}
-			out[i].Merge(c)
+			out = append(out, n)
 		}
 	}
 	return out
@@ -85,6 +91,10 @@ func (w *Worker) registerMetrics() {
 	s.NewGauge("strait_worker_incarnation", func() float64 { return float64(w.Incarnation()) })
 	s.NewGauge("strait_worker_slots", func() float64 { return float64(w.cfg.Slots) })
 	s.RegisterMetricsWriter(w.writeMetrics)
+	w.lost = s.GetOrCreateCounter("strait_worker_sessions_lost_total")
+	w.failures = s.GetOrCreateCounter("strait_worker_attempts_failed_total")
+	w.statuses = s.GetOrCreateCounter("strait_worker_status_writes_total")
+	w.acks = s.GetOrCreateCounter("strait_worker_ack_writes_total")
 }
 
 // unregisterMetrics takes them off again.

@@ -113,6 +113,7 @@ func (s *statusWriter) write(key string, value []byte) bool {
 	})
 	switch {
 	case err == nil:
+		l.meters.statuses.Inc()
 		return true
 	case errors.Is(err, kv.ErrConflict):
 		l.session.Lose(err)

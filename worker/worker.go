@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"strait/kv"
 	"strait/kv/session"
 	"strait/worker/task"
@@ -29,11 +31,15 @@ var ErrHung = task.ErrHung
 type Worker struct {
 	cfg   Config
 	plans *planCache
+	meters
 
 	mu   sync.Mutex
 	life *life // the current incarnation, once it is registered
 	why  error // why there is none
 }
+
+// meters count over all lives.
+type meters struct{ lost, failures, statuses, acks *metrics.Counter }
 
 // New checks the configuration. Nothing runs before Run.
 func New(cfg Config) (*Worker, error) {
@@ -83,6 +89,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		case !errors.Is(err, session.ErrLost):
 			return err
 		}
+		w.lost.Inc()
 		now := time.Now()
 		lost = append(lost, now)
 		for len(lost) > 0 && now.Sub(lost[0]) > livesSpan {

@@ -33,6 +33,7 @@ type caller struct {
 	limit  atomic.Int64 // of the call in flight
 	what   atomic.Pointer[string]
 	state  atomic.Int32
+	within bool // between begin and end; the calling goroutine's
 }
 
 const (
@@ -65,6 +66,9 @@ func (c *caller) overLimit() error {
 
 // begin passes the gate. With an error no call is to be made and end not to be called. what is a constant.
 func (c *caller) begin(what *string, limit time.Duration) error {
+	if c.state.Load() == callOver {
+		return c.overLimit()
+	}
 	for {
 		if err := c.gate.Enter(c.ctx); err != nil {
 			return err
@@ -74,6 +78,7 @@ func (c *caller) begin(what *string, limit time.Duration) error {
 			break
 		}
 	}
+	c.within = true
 	c.what.Store(what)
 	c.limit.Store(int64(limit))
 	c.state.Store(callInFlight)
@@ -83,9 +88,13 @@ func (c *caller) begin(what *string, limit time.Duration) error {
 
 // end notes that the call has returned, with err.
 func (c *caller) end(err error) error {
-	c.timer.Stop()
+	next := callNone
+	if !c.timer.Stop() {
+		next = callOver // over runs, or is about to: it must not find another call in flight
+	}
+	c.within = false
 	c.gate.End()
-	if !c.state.CompareAndSwap(callInFlight, callNone) {
+	if !c.state.CompareAndSwap(callInFlight, next) || next == callOver {
 		return c.overLimit() // what the call made of its cancelled context is of no interest
 	}
 	return err
@@ -93,7 +102,7 @@ func (c *caller) end(err error) error {
 
 // drop ends a call that panicked.
 func (c *caller) drop() {
-	if c.state.Load() != callNone {
+	if c.within {
 		_ = c.end(nil)
 	}
 }

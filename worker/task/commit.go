@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"strait/checkpoint"
 	"strait/checkpoint/failpoint"
 	"strait/plan"
+	"strait/plan/fault"
 )
 
 // Commit makes visible what checkpoint n covers: each sink subtask what it prepared, each aggregated committer here
@@ -17,15 +17,15 @@ import (
 // only.
 func (a *Attempt) Commit(n plan.CheckpointID, all []checkpoint.Prepared) error {
 	a.Complete(n)
-	return a.beside(func(g *errgroup.Group) {
+	return a.beside(func(add func(func() error)) {
 		for _, x := range a.groups {
 			if x.sink != nil {
-				g.Go(func() error { return x.sink.settle(n) })
+				add(func() error { return x.sink.settle(n) })
 			}
 		}
 		for _, c := range a.committers {
 			if c.aggregated {
-				g.Go(func() error { return c.commit(entries(all, c.v.ID)) })
+				add(func() error { return c.commit(entries(all, c.v.ID)) })
 			}
 		}
 	})
@@ -33,13 +33,13 @@ func (a *Attempt) Commit(n plan.CheckpointID, all []checkpoint.Prepared) error {
 
 // Replay commits what a checkpoint of an older attempt lists, for the sinks this worker acts for.
 func (a *Attempt) Replay(all []checkpoint.Prepared, skip []plan.VertexID) error {
-	return a.beside(func(g *errgroup.Group) {
+	return a.beside(func(add func(func() error)) {
 		for id, c := range a.committers {
 			mine := entries(all, id)
 			if slices.Contains(skip, id) || !c.aggregated && len(mine) == 0 {
 				continue
 			}
-			g.Go(func() error { return c.commit(mine) })
+			add(func() error { return c.commit(mine) })
 		}
 	})
 }
@@ -47,31 +47,51 @@ func (a *Attempt) Replay(all []checkpoint.Prepared, skip []plan.VertexID) error 
 // Abandon removes what attempts before this one left open and keep does not list, for the sinks this worker acts
 // for.
 func (a *Attempt) Abandon(keep []checkpoint.Prepared) error {
-	return a.beside(func(g *errgroup.Group) {
+	return a.beside(func(add func(func() error)) {
 		for id, c := range a.committers {
-			g.Go(func() error { return c.abandon(a.cfg.Attempt, entries(keep, id)) })
+			add(func() error { return c.abandon(a.cfg.Attempt, entries(keep, id)) })
 		}
 	})
 }
 
-// beside runs commits beside the task loops, one goroutine each, all owned by the attempt.
-func (a *Attempt) beside(f func(g *errgroup.Group)) error {
-	var err error
-	done := make(chan struct{})
+// beside runs commits beside the task loops, one goroutine each, all owned by the attempt. It waits for all of them:
+// what can be committed is, whatever becomes of the others. Of several errors a fatal one is returned.
+func (a *Attempt) beside(list func(add func(commit func() error))) error {
+	var commits []func() error
+	list(func(c func() error) { commits = append(commits, c) })
+	errs := make([]error, len(commits))
+	done := make(chan error, 1)
 	ok := a.goes(func() {
-		defer close(done)
-		if err = failpoint.Inject("task.commit"); err != nil {
+		if err := failpoint.Inject("task.commit"); err != nil {
+			done <- err
 			return
 		}
-		var g errgroup.Group
-		f(&g)
-		err = g.Wait()
+		var wg sync.WaitGroup
+		for i, c := range commits {
+			wg.Go(func() { errs[i] = c() })
+		}
+		wg.Wait()
+		done <- worst(errs)
 	})
 	if !ok {
 		return errStopped
 	}
-	<-done
-	return err
+	return <-done
+}
+
+// worst picks the error to report: a fatal one before others, which a retry may heal.
+func worst(errs []error) error {
+	for _, err := range errs {
+		if fault.IsFatal(err) {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func entries(all []checkpoint.Prepared, v plan.VertexID) []checkpoint.Prepared {

@@ -83,14 +83,3 @@ func Records(counts []Count) []record.VertexCount {
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Vertex < out[j].Vertex })
 	return out
 }
-
-// Merge adds the counts of the same vertex elsewhere.
-func (c *Count) Merge(o Count) {
-	c.Add(o.Counters)
-	for t, n := range o.Tables {
-		sum := c.Tables[t]
-		sum.Add(n)
-		c.Tables[t] = sum
-	}
-	c.Idle, c.Blocked, c.Busy = c.Idle+o.Idle, c.Blocked+o.Blocked, c.Busy+o.Busy
-}

@@ -135,9 +135,6 @@ func (s *sinkEnd) settle(n plan.CheckpointID) error {
 // close releases the writer: what was not prepared is dropped.
 func (s *sinkEnd) close() error {
 	s.call.close()
-	if s.commit != nil {
-		s.commit.close()
-	}
 	if s.writer == nil {
 		return nil
 	}
@@ -159,7 +156,9 @@ type committer struct {
 }
 
 func newCommitter(a *Attempt, v *vertex) *committer {
-	return &committer{a: a, v: v, aggregated: v.aggregating() != nil, call: a.caller(v, "")}
+	c := &committer{a: a, v: v, aggregated: v.aggregating() != nil, call: a.caller(v, "")}
+	a.closing = append(a.closing, c)
+	return c
 }
 
 // open connects when the first call is due.
@@ -214,7 +213,7 @@ func (c *committer) do(what *string, f func(context.Context) error) error {
 	return at(err, c.v, "")
 }
 
-// close releases the connection. It is called when no call is in flight.
+// close releases the connection. It is called when no call is in flight: a commit may outlast its group's loop.
 func (c *committer) close() {
 	c.call.close()
 	c.mu.Lock()
