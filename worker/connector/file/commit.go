@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"strait/checkpoint"
+	"strait/checkpoint/failpoint"
 	"strait/plan"
 	"strait/plan/fault"
 	"strait/worker/connector"
@@ -124,9 +125,15 @@ func (c *committer) move(f fileEntry, made map[string]bool) error {
 		}
 		made[dir] = true
 	}
+	if err := failpoint.Inject("file.rename"); err != nil {
+		return err
+	}
 	err = files.Rename(f.Temp, f.Final)
 	if errors.Is(err, errCrossDevice) {
 		if err := copyFile(files, f, f.Final); err != nil {
+			return err
+		}
+		if err := failpoint.Inject("file.copied"); err != nil {
 			return err
 		}
 		// The copy's name is durable before the original goes.

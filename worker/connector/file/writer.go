@@ -15,6 +15,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"strait/checkpoint/failpoint"
 	"strait/plan"
 	"strait/plan/schema"
 	"strait/transport/batch"
@@ -403,6 +404,9 @@ func (w *writer) Prepare(ctx context.Context, n plan.CheckpointID) ([][]byte, er
 	}
 	if !w.s.tx {
 		return nil, w.publish(files, base)
+	}
+	if err := failpoint.Inject("file.prepared"); err != nil {
+		return nil, err
 	}
 	data, err := json.Marshal(entry{Version: entryVersion, Base: base, Files: files})
 	if err != nil {
