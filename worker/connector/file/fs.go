@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"strait/checkpoint/failpoint"
 )
 
 // FS is what the connector needs of a file system. Paths are absolute.
@@ -100,9 +99,6 @@ func (local) Create(name string) (Output, error) {
 }
 
 func (local) Rename(from, to string) error {
-	if err := failpoint.Inject("file.rename"); err != nil {
-		return err
-	}
 	err := os.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
 		return errCrossDevice
