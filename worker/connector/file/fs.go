@@ -10,7 +10,6 @@ import (
 	"sort"
 	"syscall"
 	"time"
-
 )
 
 // FS is what the connector needs of a file system. Paths are absolute.
