@@ -77,7 +77,10 @@ func (b *builder) options(v *Vertex) {
 	switch v.plugin.Standing {
 	case Unknown:
 		remedy := "`stctl connector list` lists the plugins"
-		if v.plugin.Hint != "" {
+		switch {
+		case v.plugin.Section != "":
+			remedy = fmt.Sprintf("%s is a %s", v.plugin.Name, v.plugin.Section)
+		case v.plugin.Hint != "":
 			remedy = fmt.Sprintf("did you mean %s?", v.plugin.Hint)
 		}
 		b.l.Add(v.Pos, v.Path, fmt.Sprintf("there is no %s %q", v.Section, v.block.Plugin), remedy)

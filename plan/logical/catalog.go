@@ -36,6 +36,7 @@ type Plugin struct {
 	Name     string // as registered
 	Standing Standing
 	Hint     string
+	Section  config.Section // Unknown: the section that has a plugin of this name, if one does
 	Options  *option.Spec
 	// Together: the transform needs all its inputs at once (a join), so they stay in one pipeline. nil: never.
 	Together func(option.Values) bool

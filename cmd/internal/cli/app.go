@@ -38,6 +38,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func execute(args []string, stdout, stderr io.Writer) error {
 	app := newApp(stdout, stderr)
+	if n := len(args) - 1; n > 0 && args[n] == completionFlag {
+		return writeCompletion(stdout, app, args[:n])
+	}
 	l, err := take(app, args)
 	if err != nil {
 		return err
@@ -56,7 +59,6 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Version:                   Version,
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
-		EnableBashCompletion:      true,
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,                         // pairs knows where a comma separates
 		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides

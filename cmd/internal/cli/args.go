@@ -33,13 +33,9 @@ func (l *line) title(app *cli.App) string {
 // value or has one of the wrong type is told here.
 func take(app *cli.App, args []string) (*line, error) {
 	l := &line{}
-	if len(args) < 2 || args[len(args)-1] == completionFlag {
-		l.args = args
-		return l, nil
-	}
 	l.args = append(l.args, args[0])
 	flags, commands := app.Flags, app.Commands
-	var positional []string
+	var positional, written []string
 	for i := 1; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
@@ -57,6 +53,7 @@ func take(app *cli.App, args []string) (*line, error) {
 				return l, l.unknownFlag(app, flags, a, name)
 			}
 			l.args = append(l.args, a)
+			written = append(written, name)
 			if _, isSwitch := f.(*cli.BoolFlag); !isSwitch && !given {
 				if i+1 == len(args) {
 					return l, failf("%s: %s needs a value, %s", l.title(app), a, placeholder(f))
@@ -78,6 +75,7 @@ func take(app *cli.App, args []string) (*line, error) {
 			if sub := command(commands, a); sub != nil {
 				l.args = append(l.args, a)
 				l.commands = append(l.commands, sub)
+				notFromEnvironment(sub, written)
 				flags, commands = sub.Flags, sub.Subcommands
 				continue
 			}
@@ -169,14 +167,18 @@ func unknownCommand(title, word string, commands []*cli.Command) error {
 	return failf("%s has no command %q; %sthere are: %s", title, word, hint, strings.Join(names, ", "))
 }
 
-// setting is the value of a flag that may stand before the command and after it: what was written wins over the
-// environment, the nearer place over the farther. ok says whether there is any.
-func setting(c *cli.Context, name string) (value string, ok bool) {
-	for _, at := range c.Lineage() {
-		if slices.Contains(at.LocalFlagNames(), name) {
-			return at.String(name), true
+// notFromEnvironment keeps the environment from flags of a command that were written before it.
+func notFromEnvironment(c *cli.Command, written []string) {
+	for _, f := range c.Flags {
+		if s, ok := f.(*cli.StringFlag); ok && slices.Contains(written, s.Name) {
+			s.EnvVars = nil
 		}
 	}
+}
+
+// setting is the value of a flag that may stand before the command and after it: the nearer place wins, what was
+// written wins over the environment. ok says whether there is any.
+func setting(c *cli.Context, name string) (value string, ok bool) {
 	for _, at := range c.Lineage() {
 		if at.IsSet(name) {
 			return at.String(name), true

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"strait/plan/config"
 	"strait/plan/logical"
@@ -42,7 +43,15 @@ func foreign(section config.Section, name string) logical.Plugin {
 	k := known.Find(string(section), name)
 	switch {
 	case k == nil:
-		return logical.Plugin{Name: name, Standing: logical.Unknown, Hint: option.Nearest(name, pluginNames(section))}
+		p := logical.Plugin{Name: name, Standing: logical.Unknown, Hint: option.Nearest(name, pluginNames(section))}
+		for _, other := range []config.Section{config.Source, config.Transform, config.Sink} {
+			for _, n := range pluginNames(other) {
+				if other != section && strings.EqualFold(n, name) {
+					p.Name, p.Section = n, other
+				}
+			}
+		}
+		return p
 	case k.Refused != "":
 		return logical.Plugin{Name: k.Name, Standing: logical.Refused, Hint: k.Refused}
 	}

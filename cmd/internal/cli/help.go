@@ -9,9 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completionFlag is what a shell appends to ask for the words that may follow.
-const completionFlag = "--generate-bash-completion"
-
 // helpWidth is where the texts of flags and commands are wrapped.
 const helpWidth = 110
 
@@ -151,27 +148,5 @@ func columns(b *strings.Builder, rows [][2]string) {
 			at += size
 		}
 		b.WriteByte('\n')
-	}
-}
-
-// bashCompletion asks stctl itself for the words that may follow; without any, bash completes file names.
-const bashCompletion = `_stctl() {
-  local cur="${COMP_WORDS[COMP_CWORD]}" words
-  words=$("${COMP_WORDS[@]:0:COMP_CWORD}" ${cur:+"$cur"} ` + completionFlag + ` 2>/dev/null)
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
-}
-complete -o bashdefault -o default -F _stctl stctl
-`
-
-func completionCommand() *cli.Command {
-	return &cli.Command{
-		Name: "completion", Usage: "print the completion for a shell: eval \"$(stctl completion bash)\"", ArgsUsage: "bash",
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 || c.Args().First() != "bash" {
-				return failf("stctl completion knows bash only; write `stctl completion bash`")
-			}
-			_, err := io.WriteString(c.App.Writer, bashCompletion)
-			return err
-		},
 	}
 }

@@ -102,11 +102,11 @@ func submit(c *cli.Context) error {
 	if _, err := output(c); err != nil {
 		return err
 	}
-	j, err := readJobFile(c)
+	labels, err := pairs("--label", "KEY=VALUE", c.StringSlice("label"), nil)
 	if err != nil {
 		return err
 	}
-	labels, err := pairs("--label", "KEY=VALUE", c.StringSlice("label"), nil)
+	j, err := readJobFile(c)
 	if err != nil {
 		return err
 	}

@@ -174,12 +174,14 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return err
 }
 
-// hostName is the default name of a role: the host's, as far as it may be one.
+// hostName is the default name of a role.
 func hostName() string {
-	h, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
+	h, _ := os.Hostname()
+	return nameOf(h)
+}
+
+// nameOf is the first label of a host's name, as far as a role may be called so.
+func nameOf(h string) string {
 	var name []byte
 	for i := 0; i < len(h) && len(name) < 63; i++ {
 		c := h[i]

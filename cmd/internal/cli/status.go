@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -200,11 +201,14 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 	if st == nil {
 		st = &record.JobStatus{Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted()}
 	}
-	w := c.App.Writer
+	return writeDescription(c.App.Writer, d, st, groups)
+}
+
+func writeDescription(w io.Writer, d *client.Description, st *record.JobStatus, groups []groupView) error {
 	writeStatus(w, d, st, groups)
 	if d.Spec != nil {
 		fmt.Fprintf(w, "  spec: file %s, %d bytes", d.Spec.File, len(d.Spec.Text))
-		for _, k := range sortedNames(d.Spec.Variables) {
+		for _, k := range slices.Sorted(maps.Keys(d.Spec.Variables)) {
 			fmt.Fprintf(w, ", -i %s=%s", k, d.Spec.Variables[k])
 		}
 		fmt.Fprintln(w)
@@ -216,7 +220,9 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 		fmt.Fprintf(w, "  wish: %s\n", d.Wish)
 	}
 	for i := range d.Pipelines {
-		for n, cp := range d.Pipelines[i].Checkpoints {
+		points := d.Pipelines[i].Checkpoints
+		for _, n := range slices.Sorted(maps.Keys(points)) {
+			cp := points[n]
 			fmt.Fprintf(w, "  checkpoint %d of pipeline %d: %s, attempt %d, %d prepared, %d bytes, %.3f s\n",
 				n, d.Pipelines[i].ID, cp.Kind, cp.Attempt, cp.Prepared, cp.Size, cp.Took)
 		}
@@ -232,13 +238,4 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 		return summary(w, d.History.Vertices, took)
 	}
 	return nil
-}
-
-func sortedNames(m map[string]string) []string {
-	names := make([]string, 0, len(m))
-	for k := range m {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	return names
 }

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// completionFlag is what a shell appends to ask for the words that may follow.
+const completionFlag = "--generate-bash-completion"
+
+// bashCompletion asks stctl itself for the words that may follow; without any, bash completes file names.
+const bashCompletion = `_stctl() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" words
+  words=$("${COMP_WORDS[@]:0:COMP_CWORD}" "$cur" ` + completionFlag + ` 2>/dev/null)
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -o bashdefault -o default -F _stctl stctl
+`
+
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print the completion for a shell: eval \"$(stctl completion bash)\"", ArgsUsage: "bash",
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 || c.Args().First() != "bash" {
+				return failf("stctl completion knows bash only; write `stctl completion bash`")
+			}
+			_, err := io.WriteString(c.App.Writer, bashCompletion)
+			return err
+		},
+	}
+}
+
+// values are the words that a flag takes, where they are known.
+var values = map[string][]string{
+	"output":    {"text", "json"},
+	"log-level": {"debug", "info", "warn", "error"},
+	"strategy":  {"wait", "reject"},
+	"codec":     {"none", "s2", "zstd"},
+}
+
+// writeCompletion prints the words that may stand in place of the last of args, one a line.
+func writeCompletion(w io.Writer, app *cli.App, args []string) error {
+	before, current := args, ""
+	if len(args) > 1 {
+		before, current = args[:len(args)-1], args[len(args)-1]
+	}
+	l, _ := take(app, before) // what is wrong before the cursor is not told here
+	flags, commands := app.Flags, app.Commands
+	if n := len(l.commands); n > 0 {
+		flags, commands = l.commands[n-1].Flags, l.commands[n-1].Subcommands
+	}
+	var words []string
+	last := before[len(before)-1]
+	value := findFlag(flags, strings.TrimLeft(last, "-"))
+	if _, isSwitch := value.(*cli.BoolFlag); isSwitch || !strings.HasPrefix(last, "-") {
+		value = nil
+	}
+	switch {
+	case value != nil:
+		words = values[value.Names()[0]]
+		if value.Names()[0] == "output" && l.title(app) == "stctl plan" {
+			words = append(words, "dot")
+		}
+	case strings.HasPrefix(current, "-"):
+		for _, f := range flags {
+			for _, n := range f.Names() {
+				words = append(words, dashed(n))
+			}
+		}
+		words = append(words, "--help", "-h")
+	case l.title(app) == "stctl connector show":
+		for _, p := range plugins() {
+			words = append(words, p.Name)
+		}
+	case l.title(app) == "stctl completion":
+		words = []string{"bash"}
+	default:
+		for _, c := range commands {
+			words = append(words, c.Name)
+		}
+	}
+	seen := map[string]bool{}
+	for _, word := range words {
+		if !seen[word] && strings.HasPrefix(word, current) {
+			seen[word] = true
+			if _, err := fmt.Fprintln(w, word); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
