@@ -279,6 +279,26 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
+// TestPeerStandsStill: the failure of one worker is not hidden behind broken links that others report.
+func TestPeerStandsStill(t *testing.T) {
+	world := tasktest.New(t, 4, 2000)
+	world.Unbounded = true
+	world.OnWrite = func(context.Context, *batch.Batch) error { return fault.Fatalf("verdict") }
+	f := newFleet(t, tasktest.Plan(t, chain(2, "TestSource"), chain(1, "TestSink")))
+	a, b := f.start("w1", nil), f.start("w2", nil)
+	f.run(1, a, b)
+	s := f.status("w1", "failed", ended(1))
+	if !s.Failure.Fatal || len(s.Links) > 0 {
+		t.Errorf("status %+v", s)
+	}
+	time.Sleep(100 * time.Millisecond) // nothing is to happen
+	if s := f.status("w2", "there", func(*record.TaskStatus) bool { return true }); s.Failure != nil {
+		t.Errorf("the peer failed too: %+v", s.Failure)
+	}
+	f.change(func(w *record.Word) { w.Attempt, w.Phase = 2, state.PipelineDeploying })
+	f.status("w2", "stopped", ended(1))
+}
+
 func TestPanic(t *testing.T) {
 	world := tasktest.New(t, 1, 50)
 	world.OnRead = func(context.Context, int, string) error { panic("index out of range") }

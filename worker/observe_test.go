@@ -96,3 +96,23 @@ func TestQuietStore(t *testing.T) {
 	}
 	allOnce(t, "written", world.Written(), 100_000)
 }
+
+func TestLivesAreLimited(t *testing.T) {
+	var l lives
+	now := time.Now()
+	pauses := []time.Duration{}
+	for {
+		p, ok := l.lose(now)
+		if !ok {
+			break
+		}
+		pauses = append(pauses, p)
+		now = now.Add(time.Second)
+	}
+	if len(pauses) != maxLives-1 || pauses[0] != firstPause || pauses[1] != 2*firstPause || pauses[8] != mostPause {
+		t.Errorf("pauses %v", pauses)
+	}
+	if p, ok := l.lose(now.Add(2 * livesSpan)); !ok || p != firstPause {
+		t.Errorf("after a healthy time: %v, %v", p, ok)
+	}
+}

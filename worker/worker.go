@@ -75,8 +75,7 @@ func Run(ctx context.Context, cfg Config) error {
 // back, a store that refuses, sessions lost too often.
 func (w *Worker) Run(ctx context.Context) error {
 	defer w.unregisterMetrics()
-	var lost []time.Time
-	pause := firstPause
+	var past lives
 	for {
 		err := w.live(ctx)
 		switch {
@@ -90,16 +89,9 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err
 		}
 		w.lost.Inc()
-		now := time.Now()
-		lost = append(lost, now)
-		for len(lost) > 0 && now.Sub(lost[0]) > livesSpan {
-			lost = lost[1:]
-		}
-		if len(lost) >= maxLives {
-			return fmt.Errorf("worker %s lost its session %d times within %v, the last time: %w; look at etcd and at the clock and load of this host", w.cfg.Name, len(lost), livesSpan, err)
-		}
-		if len(lost) == 1 {
-			pause = firstPause
+		pause, ok := past.lose(time.Now())
+		if !ok {
+			return fmt.Errorf("worker %s lost its session %d times within %v, the last time: %w; look at etcd and at the clock and load of this host", w.cfg.Name, maxLives, livesSpan, err)
 		}
 		w.cfg.Log.Warn("worker comes back as a new incarnation", "worker", w.cfg.Name, "after", pause, "err", err)
 		select {
@@ -107,8 +99,22 @@ func (w *Worker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		pause = min(2*pause, mostPause)
 	}
+}
+
+// lives remembers when sessions were lost.
+type lives struct{ lost []time.Time }
+
+// lose notes a loss and says how long to wait before the next life; false: it happens too often.
+func (l *lives) lose(now time.Time) (pause time.Duration, ok bool) {
+	for len(l.lost) > 0 && now.Sub(l.lost[0]) > livesSpan {
+		l.lost = l.lost[1:]
+	}
+	l.lost = append(l.lost, now)
+	if len(l.lost) >= maxLives {
+		return 0, false
+	}
+	return min(firstPause<<(len(l.lost)-1), mostPause), true
 }
 
 // Ready says whether the worker can be given work; nil when it can. It does not block.

@@ -322,6 +322,38 @@ func TestCommittersOnly(t *testing.T) {
 	}
 }
 
+func TestSeveralTables(t *testing.T) {
+	w := tasktest.New(t, 6, 100)
+	second := tasktest.Table.Clone()
+	second.Path.Table = "u"
+	w.Tables = []*schema.Table{tasktest.Table, second}
+	p := tasktest.Plan(t, chain(2, "TestSource"), chain(1, "TestEven", "TestTwoPhase"))
+	for _, v := range p.Pipelines[0].Vertices {
+		if v.In != nil {
+			v.In = w.Tables
+		}
+		if v.Out != nil {
+			v.Out = w.Tables
+		}
+	}
+	p.Pipelines[0].Edges[0].Tables = w.Tables
+	x := build(t, p, nil)
+	defer x.stop(t)
+	x.Start(1)
+	s := x.drain(t, 1)
+	if err := x.Commit(1, s.Prepared); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.Visible()); got != 300 {
+		t.Errorf("%d rows, want 300", got)
+	}
+	for i, c := range x.Counts() {
+		if t1, t2 := c.Tables["t"], c.Tables["u"]; t1 != t2 || t1.RowsOut != []int64{300, 150, 150}[i] {
+			t.Errorf("%s: %+v and %+v", c.Vertex, t1, t2)
+		}
+	}
+}
+
 func TestChangedTables(t *testing.T) {
 	w := tasktest.New(t, 1, 10)
 	p := tasktest.Plan(t, chain(1, "TestSource", "TestSink"))

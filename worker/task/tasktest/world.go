@@ -29,11 +29,11 @@ var Table = &schema.Table{Path: schema.Path{Table: "t"}, Columns: []schema.Colum
 // World is what the plugins of one test share; they find it by the option "world". What they do is set before the
 // tasks start; what they did is read through its methods.
 type World struct {
-	Splits    int   // split i has the numbers [i×Rows, (i+1)×Rows)
-	Rows      int64 // of a split
-	Batch     int64 // rows a Read gives
-	Unbounded bool  // splits and the source do not end
-	Tables    []*schema.Table
+	Splits    int             // split i has the numbers [i×Rows, (i+1)×Rows)
+	Rows      int64           // of a split
+	Batch     int64           // rows a Read gives
+	Unbounded bool            // splits and the source do not end
+	Tables    []*schema.Table // all of Table's shape
 
 	OnRead    func(ctx context.Context, subtask int, split string) error
 	OnOpen    func(ctx context.Context) error // of a writer
@@ -181,7 +181,7 @@ func (r *reader) Read(ctx context.Context, out *connector.Output) (connector.Pro
 			return connector.Progress{}, err
 		}
 	}
-	b := out.Builder(0)
+	b := out.Builder(int(r.split) % len(r.w.Tables)) // split i is of table i modulo their number
 	col := b.Field(0).(*array.Int64Builder)
 	n := min(r.w.Batch, r.w.Rows-r.at)
 	col.Reserve(int(n))
