@@ -42,6 +42,8 @@ type Config struct {
 	// Catalog gives the plugins of this build; relative paths of a job file begin in folder.
 	Catalog func(folder string) logical.Catalog
 	Storage Storage
+	// CheckpointDir is the folder of Storage, written into the leader key for workers that were not told one.
+	CheckpointDir string
 	// SessionTTL is how long a leader that vanished keeps others from leading; 0: the session's default.
 	SessionTTL time.Duration
 	Strategy   Strategy // empty: Wait

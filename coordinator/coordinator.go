@@ -100,7 +100,7 @@ func (x *Coordinator) candidate(ctx context.Context) error {
 
 func (x *Coordinator) campaign(ctx context.Context, s *session.Session) error {
 	host, _ := os.Hostname()
-	value := record.MustEncode(&record.Leader{Header: record.Head, Name: x.c.Name, Ops: x.c.OpsAddr, Host: host, PID: os.Getpid(), Since: time.Now().UTC()})
+	value := record.MustEncode(&record.Leader{Header: record.Head, Name: x.c.Name, Ops: x.c.OpsAddr, Host: host, Checkpoints: x.c.CheckpointDir, PID: os.Getpid(), Since: time.Now().UTC()})
 	lead, err := election.Campaign(ctx, x.c.Store, s, x.c.Tree.Leader(), value)
 	if err != nil {
 		return err

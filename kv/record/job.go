@@ -20,11 +20,13 @@ var Head = Header{APIVersion: APIVersion}
 // Leader is the value of a key of the election: who leads, and where it answers.
 type Leader struct {
 	Header
-	Name  string    `json:"name"`
-	Ops   string    `json:"ops,omitempty"` // host:port of /metrics, /counters/<job>, …
-	Host  string    `json:"host,omitempty"`
-	PID   int       `json:"pid,omitempty"`
-	Since time.Time `json:"since"`
+	Name string `json:"name"`
+	Ops  string `json:"ops,omitempty"` // host:port of /metrics, /counters/<job>, …
+	Host string `json:"host,omitempty"`
+	// Checkpoints is the leader's folder of checkpoint files; workers that were not told one use the same path.
+	Checkpoints string    `json:"checkpoints,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Since       time.Time `json:"since"`
 }
 
 // Meta is meta/version.

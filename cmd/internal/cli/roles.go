@@ -16,6 +16,7 @@ import (
 	"strait/checkpoint/storage"
 	"strait/cmd/internal/ops"
 	"strait/coordinator"
+	"strait/coordinator/api/client"
 	"strait/kv"
 	"strait/kv/keys"
 	"strait/plan/logical"
@@ -26,8 +27,9 @@ import (
 type roles struct {
 	store   *kv.Store
 	tree    keys.Tree
-	storage *storage.Local
-	ttl     time.Duration // 0: the default
+	storage *storage.Local // nil for a worker that was not told a folder
+	dir     string         // of storage
+	ttl     time.Duration  // 0: the default
 	log     *slog.Logger
 	stdout  io.Writer
 }
@@ -59,14 +61,6 @@ func (p *part) await(ctx context.Context) error {
 // catalogFor is the catalog of a job whose relative paths begin in folder.
 func catalogFor(folder string) logical.Catalog { return catalog{folder: folder} }
 
-func openStorage(dir string) (*storage.Local, error) {
-	s, err := storage.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint storage: %w", err)
-	}
-	return s, nil
-}
-
 // coordinator makes the coordinator of this process. opsListen is its HTTP port, host is told to others where that
 // names none.
 func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.Strategy) (*part, error) {
@@ -77,7 +71,7 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 	}
 	p.addr = told(s.Addr(), host)
 	c, err := coordinator.New(coordinator.Config{
-		Store: r.store, Tree: r.tree, Name: name, OpsAddr: p.addr, Catalog: catalogFor, Storage: r.storage,
+		Store: r.store, Tree: r.tree, Name: name, OpsAddr: p.addr, Catalog: catalogFor, Storage: r.storage, CheckpointDir: r.dir,
 		SessionTTL: r.ttl, Strategy: strategy, Log: r.log, Metrics: metrics.GetDefaultSet(),
 	})
 	if err != nil {
@@ -106,7 +100,11 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Store, cfg.Tree, cfg.Storage, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.storage, r.ttl, r.log, r.stdout
+	cfg.Store, cfg.Tree, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.ttl, r.log, r.stdout
+	cfg.Storage = &leaderStorage{cl: client.New(r.store, r.tree)}
+	if r.storage != nil {
+		cfg.Storage = r.storage
+	}
 	p.addr = told(s.Addr(), host)
 	cfg.OpsAddress, cfg.Version, cfg.Metrics = p.addr, Version, metrics.GetDefaultSet()
 	w, err := worker.New(cfg)

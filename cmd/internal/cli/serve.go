@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -24,7 +23,7 @@ func serveCommand() *cli.Command {
 			Usage: "`HOST:PORT` of /metrics, /healthz, /readyz, live counters and pprof; a free port of the address that this host reaches etcd from otherwise"},
 		&cli.DurationFlag{Name: "ttl", EnvVars: []string{"STRAIT_TTL"}, Usage: "`DURATION` that a vanished role is waited for; 10s otherwise"},
 		&cli.StringFlag{Name: "checkpoint-dir", EnvVars: []string{"STRAIT_CHECKPOINT_DIR"},
-			Usage: "`FOLDER` of checkpoint files, the same on all hosts; below --data-dir otherwise"},
+			Usage: "`FOLDER` of checkpoint files, the same on all hosts; otherwise below the --data-dir of the coordinator"},
 		logFlag())
 	dataDir := func(usage string) cli.Flag {
 		return &cli.StringFlag{Name: "data-dir", EnvVars: []string{"STRAIT_DATA_DIR"}, Usage: usage}
@@ -126,22 +125,16 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 		s.host = reach(endpoints(c)[0])
 		s.etcd = strings.Join(endpoints(c), ",")
 	}
-	if s.storage, err = openStorage(storageFolder(c, dir, s.name)); err != nil {
+	if s.dir, err = storageFolder(c); err == nil && s.dir != "" {
+		s.storage, err = openStorage(s.dir)
+	} else if err == nil && c.Command.Name == "coordinator" {
+		err = failf("--checkpoint-dir is missing: without --data-dir the coordinator has no folder for checkpoint files; name one that every worker sees")
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
-}
-
-// storageFolder is where this process keeps checkpoint files unless it was told.
-func storageFolder(c *cli.Context, dir, name string) string {
-	switch {
-	case c.String("checkpoint-dir") != "":
-		return c.String("checkpoint-dir")
-	case dir != "":
-		return filepath.Join(dir, "checkpoints")
-	}
-	return filepath.Join("/tmp/strait", name, "checkpoints")
 }
 
 func (s *server) close() {
