@@ -32,12 +32,14 @@ func (a *Attempt) Connect(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, connectMost)
 		defer cancel()
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, dialling := errgroup.WithContext(ctx)
 	for _, l := range a.outs {
-		g.Go(func() error { return l.connect(ctx) })
+		g.Go(func() error { return l.connect(dialling) })
 	}
-	g.Go(func() error { return a.awaitPeers(ctx) })
 	err := g.Wait()
+	if err == nil {
+		err = a.awaitPeers(ctx)
+	}
 	if cause := a.Cause(); cause != nil {
 		return cause
 	}
