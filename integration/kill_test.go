@@ -13,7 +13,7 @@ import (
 )
 
 // killRows is the number of rows of the job under the kill tests.
-const killRows = 400_000
+const killRows = 1_000_000
 
 // killJob reads rows with unique ids from CSV files that are written here, at parallelism 3, into parquet files.
 func killJob(t *testing.T, f *harness.Fleet) (job, out, tmp string) {
@@ -49,55 +49,82 @@ func TestKilledWorker(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range 10 {
-		inCommit := round == 9
-		name := fmt.Sprintf("random%d", round)
-		if inCommit {
-			name = "between renames"
-		}
-		after := time.Duration(rnd.IntN(1500)) * time.Millisecond
-		t.Run(name, func(t *testing.T) { killOnce(t, inCommit, after) })
+	span := undisturbed(t)
+	t.Logf("an undisturbed job takes %v", span)
+	restarted := 0
+	for round := range 9 {
+		t.Run(fmt.Sprintf("random%d", round), func(t *testing.T) {
+			f := harness.Start(t, killFleet)
+			job, out, tmp := killJob(t, f)
+			sub := f.Command("job", "submit", "--id", "kill", job)
+			if err := sub.Cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			f.Await("the job is seen", limit, func() bool { return f.Keys(killStatus)[killStatus] != "" })
+			after := time.Duration(rnd.Int64N(int64(span)))
+			time.Sleep(after) // a moment of the job, not a wait for something
+			victim := f.Members[rnd.IntN(len(f.Members))]
+			f.Kill(victim)
+			t.Logf("%s killed %v after the job was seen", victim, after)
+			word := endsWhole(t, f, sub, out, tmp)
+			if !strings.Contains(word, `"attempt":1,`) {
+				restarted++
+			}
+		})
 	}
-}
-
-func killOnce(t *testing.T, inCommit bool, after time.Duration) {
-	opt := harness.Options{Workers: 3, Slots: 2, Worker: []string{"--ttl", "2s", "--call-limit", "2s"}}
-	f := harness.Start(t, opt)
-	if inCommit { // the point is set in one worker alone
-		f.Terminate("w3")
-		once := filepath.Join(f.Dir, "killed")
-		f.SetEnv("STRAIT_FAILPOINTS=file.rename=kill@2" + once)
+	if restarted == 0 {
+		t.Error("no kill hit the job while it ran")
+	}
+	t.Run("between renames", func(t *testing.T) {
+		f := harness.Start(t, killFleet)
+		f.Terminate("w3") // the point is set in one worker alone
+		f.SetEnv("STRAIT_FAILPOINTS=file.rename=kill@2" + filepath.Join(f.Dir, "killed"))
 		f.StartWorker("w3")
 		f.AwaitReady("w3")
 		f.SetEnv()
-	}
+		job, out, tmp := killJob(t, f)
+		sub := f.Command("job", "submit", "--id", "kill", job)
+		if err := sub.Cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		f.Await("the worker dies in its commit", limit, func() bool { return f.Process("w3").Exited() })
+		if word := endsWhole(t, f, sub, out, tmp); !strings.Contains(word, `"scope":"committers"`) {
+			t.Errorf("a job killed in its commit must only replay the commit: %s", word)
+		}
+	})
+}
+
+var killFleet = harness.Options{Workers: 3, Slots: 2, Worker: []string{"--ttl", "2s", "--call-limit", "2s"}}
+
+const killStatus = "/strait/v1/jobstatus/kill"
+
+// undisturbed is how long the job takes here from being seen to its end.
+func undisturbed(t *testing.T) time.Duration {
+	t.Helper()
+	f := harness.Start(t, killFleet)
 	job, out, tmp := killJob(t, f)
 	sub := f.Command("job", "submit", "--id", "kill", job)
 	if err := sub.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	killed := "w3"
-	if inCommit {
-		f.Await("the worker dies in its commit", limit, func() bool { return f.Process("w3").Exited() })
-	} else {
-		f.Await("the job is seen", limit, func() bool { return f.Keys("/strait/v1/jobstatus/kill")["/strait/v1/jobstatus/kill"] != "" })
-		time.Sleep(after) // a moment of the job, not a wait for something
-		killed = f.Members[int(after)%3]
-		f.Kill(killed)
+	f.Await("the job is seen", limit, func() bool { return f.Keys(killStatus)[killStatus] != "" })
+	began := time.Now()
+	endsWhole(t, f, sub, out, tmp)
+	return time.Since(began)
+}
+
+// endsWhole waits for the end of the job and checks its output. It returns the control word.
+func endsWhole(t *testing.T, f *harness.Fleet, sub *harness.Process, out, tmp string) string {
+	t.Helper()
+	if r := sub.Wait(t, limit); r.Code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", r.Code, r.Stderr, f.Logs())
 	}
-	r := sub.Wait(t, limit)
-	if r.Code != 0 {
-		t.Fatalf("exit %d after %s was killed\n%s\n%s", r.Code, killed, r.Stderr, f.Logs())
-	}
-	ids := orderIDs(t, out)
-	wantIDs(t, ids, 1, killRows)
+	wantIDs(t, orderIDs(t, out), 1, killRows)
 	if left := leftovers(t, tmp); len(left) > 0 {
 		t.Errorf("files of attempts that did not commit are left: %v", left)
 	}
-	word := f.Keys("/strait/v1/pipelines/")["/strait/v1/pipelines/kill/1"]
-	if inCommit && !strings.Contains(word, `"scope":"committers"`) {
-		t.Errorf("a job killed in its commit must only replay the commit: %s", word)
-	}
+	const word = "/strait/v1/pipelines/kill/1"
+	return f.Keys(word)[word]
 }
 
 // TestCancelInEveryState cancels a job as it is seen in each state on its way.
@@ -143,6 +170,52 @@ func TestCancelInEveryState(t *testing.T) {
 			}
 			f.Await("slots are given back", limit, func() bool { return len(f.Keys("/strait/v1/slots/")) == 0 })
 		})
+	}
+}
+
+// TestCancelWhileRestarting cancels a job whose worker has just been killed.
+func TestCancelWhileRestarting(t *testing.T) {
+	f := harness.Start(t, killFleet)
+	job, out, tmp := killJob(t, f)
+	if r := f.Stctl("job", "submit", "--detach", "--id", "kill", job); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	f.Await("the job runs", limit, func() bool { return strings.Contains(f.Keys(killStatus)[killStatus], `"RUNNING"`) })
+	f.Kill("w2")
+	f.Await("the job restarts", limit, func() bool {
+		v := f.Keys(killStatus)[killStatus]
+		return strings.Contains(v, `"RESTARTING"`) || strings.Contains(v, `"FINISHED"`)
+	})
+	r := f.Stctl("job", "cancel", "--timeout", "60s", "kill")
+	end := f.Keys(killStatus)[killStatus]
+	if strings.Contains(end, `"FINISHED"`) {
+		wantIDs(t, orderIDs(t, out), 1, killRows)
+	} else if r.Code != 0 || !strings.Contains(end, `"CANCELLED"`) || len(orderIDs(t, out)) > 0 {
+		t.Fatalf("cancel: exit %d, status %s\n%s\n%s", r.Code, end, r.Stderr, f.Logs())
+	}
+	if left := leftovers(t, tmp); len(left) > 0 {
+		t.Errorf("left by a cancelled job: %v", left)
+	}
+}
+
+// TestCancelInTheCommit cancels a job behind its commit point: it finishes.
+func TestCancelInTheCommit(t *testing.T) {
+	f := harness.Start(t, harness.Options{Workers: 0})
+	f.SetEnv("STRAIT_FAILPOINTS=file.rename=sleep:2s@2")
+	f.StartWorker("w1", "--slots", "3")
+	f.AwaitReady("w1")
+	job, out, tmp := killJob(t, f)
+	if r := f.Stctl("job", "submit", "--detach", "--id", "kill", job); r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	f.Await("the commit point is reached", limit, func() bool { return len(f.Keys("/strait/v1/checkpoints/kill/")) > 0 })
+	f.Stctl("job", "cancel", "--timeout", "60s", "kill")
+	if end := f.Keys(killStatus)[killStatus]; !strings.Contains(end, `"FINISHED"`) {
+		t.Errorf("a job cancelled behind its commit point: %s", end)
+	}
+	wantIDs(t, orderIDs(t, out), 1, killRows)
+	if left := leftovers(t, tmp); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 
