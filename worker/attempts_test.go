@@ -106,9 +106,7 @@ func TestLostSession(t *testing.T) {
 	if o, c := world.Writers(); o != 1 || c != 1 {
 		t.Errorf("%d writers opened, %d closed: the lost incarnation runs on", o, c)
 	}
-	if err := w.Ready(); err != nil {
-		t.Errorf("not ready: %v", err)
-	}
+	f.await("it to be ready", f.tree.Worker("w1"), func(kv.Entry) bool { return w.Ready() == nil })
 	// The old assignment is not obeyed, the new one is.
 	f.deploy(2, record.ScopeAll, w)
 	s := f.status("w1", "ready", isState(state.TaskReady, 2))

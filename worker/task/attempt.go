@@ -99,6 +99,7 @@ type Attempt struct {
 	wg     sync.WaitGroup
 
 	groups      []*group
+	readers     map[readerID]*group // those groups that begin with a source
 	enumerators map[plan.VertexID]*enumerator
 	committers  map[plan.VertexID]*committer // those the placement names here
 	closing     []*committer                 // those and the ones of sink subtasks
@@ -113,6 +114,12 @@ type Attempt struct {
 	parts   map[plan.CheckpointID]*snapshot
 }
 
+// readerID is how frames name a source subtask.
+type readerID struct {
+	vertex  plan.VertexID
+	subtask int
+}
+
 // snapshot collects what the tasks hand in for one barrier.
 type snapshot struct {
 	missing  map[any]bool // tasks
@@ -123,7 +130,7 @@ type snapshot struct {
 // is closed again.
 func Build(ctx context.Context, cfg Config) (*Attempt, error) {
 	cfg.withDefaults()
-	a := &Attempt{cfg: cfg, enumerators: map[plan.VertexID]*enumerator{}, committers: map[plan.VertexID]*committer{},
+	a := &Attempt{cfg: cfg, readers: map[readerID]*group{}, enumerators: map[plan.VertexID]*enumerator{}, committers: map[plan.VertexID]*committer{},
 		parts: map[plan.CheckpointID]*snapshot{}}
 	// The tasks outlive the context of Build; Stop ends theirs.
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -164,6 +171,9 @@ func (a *Attempt) build(ctx context.Context) error {
 				return err
 			}
 			a.groups = append(a.groups, g)
+			if g.source != nil {
+				a.readers[readerID{g.source.v.ID, i}] = g
+			}
 		}
 	}
 	return nil

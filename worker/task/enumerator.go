@@ -242,11 +242,9 @@ func (a *Attempt) Frame(from string, data []byte) {
 			return
 		}
 	default:
-		for _, g := range a.groups {
-			if g.source != nil && g.source.v.ID == f.Vertex && g.id.Index == f.Subtask {
-				g.ctl.frame(f)
-				return
-			}
+		if g := a.readers[readerID{f.Vertex, f.Subtask}]; g != nil {
+			g.ctl.frame(f)
+			return
 		}
 	}
 	a.fail(fmt.Errorf("BUG: worker %s sent a split frame for %s, subtask %d, which is not here", from, f.Vertex, f.Subtask))

@@ -133,7 +133,7 @@ func TestBarrierAligns(t *testing.T) {
 	w := tasktest.New(t, 1, 1)
 	p := tasktest.Plan(t, chain(2, "TestSource"), chain(1, "TestTwoPhase"))
 	x := build(t, p, func(c *Config) {
-		c.Assignment.Chains = c.Assignment.Chains[2:] // the sink alone; the test is its upstream
+		c.Assignment.Chains = c.Assignment.Chains[1:] // the sink alone; the test is its upstream
 		c.Assignment.Enumerators = nil
 	})
 	defer x.stop(t)
@@ -431,3 +431,19 @@ func (nopWriter) Prepare(context.Context, plan.CheckpointID) ([][]byte, error) {
 	return nil, nil
 }
 func (nopWriter) Close() error { return nil }
+
+// TestThousandsOfSubtasks: nothing is quadratic that would show at the greatest parallelism.
+func TestThousandsOfSubtasks(t *testing.T) {
+	const n = 5000
+	w := tasktest.New(t, n, 1)
+	x := build(t, tasktest.Plan(t, chain(n, "TestSource", "TestTwoPhase")), nil)
+	defer x.stop(t)
+	began := time.Now()
+	x.Start(1)
+	s := x.drain(t, 1)
+	if err := x.Commit(1, s.Prepared); err != nil {
+		t.Fatal(err)
+	}
+	allOnce(t, "visible", w.Visible(), n)
+	t.Logf("%d subtasks took %v", n, time.Since(began))
+}

@@ -46,9 +46,10 @@ type Enumerator struct {
 	done    bool // nothing will be discovered any more
 
 	registered []bool
-	asking     []bool
+	missing    int    // readers that have not registered
+	asking     []bool // it stands in line
+	line       []int  // readers that ask, in order
 	told       []bool // that there are no more splits
-	turn       int    // the next reader to be served
 	open       bool   // every reader has registered, or waiting for them was given up
 
 	cuts []cutOf // snapshots of barriers not yet known to be complete or aborted
@@ -65,6 +66,7 @@ func NewEnumerator(readers int) *Enumerator {
 	return &Enumerator{
 		entries:    map[string]*entry{},
 		registered: make([]bool, readers),
+		missing:    readers,
 		asking:     make([]bool, readers),
 		told:       make([]bool, readers),
 	}
@@ -94,18 +96,32 @@ func (e *Enumerator) Register(reader int) error {
 	if err := e.check(reader); err != nil {
 		return err
 	}
-	e.registered[reader], e.asking[reader], e.told[reader] = true, true, false
-	for _, r := range e.registered {
-		if !r {
-			return nil
-		}
+	if !e.registered[reader] {
+		e.registered[reader] = true
+		e.missing--
 	}
-	e.open = true
+	e.told[reader] = false
+	e.ask(reader)
+	if e.missing == 0 {
+		e.Open()
+	}
 	return nil
 }
 
-// Open ends the wait for readers that have not registered: those that did are served.
-func (e *Enumerator) Open() { e.open = true }
+func (e *Enumerator) ask(reader int) {
+	if !e.asking[reader] {
+		e.asking[reader] = true
+		e.line = append(e.line, reader)
+	}
+}
+
+// Open ends the wait for readers that have not registered: those that did are served, in order of their index.
+func (e *Enumerator) Open() {
+	if !e.open {
+		e.open = true
+		sort.Ints(e.line)
+	}
+}
 
 // Opened says that splits are dealt.
 func (e *Enumerator) Opened() bool { return e.open }
@@ -127,7 +143,7 @@ func (e *Enumerator) Ask(reader int, done []string) error {
 		}
 		x.state, x.position = finished, nil
 	}
-	e.asking[reader] = true
+	e.ask(reader)
 	return nil
 }
 
@@ -145,41 +161,40 @@ type Deal struct {
 	NoMore bool // nothing will follow
 }
 
-// Deal hands out what can be handed out now: readers that asked are served in turn, so that they share evenly what
+// Deal hands out what can be handed out now: readers that ask are served in line, so that they share evenly what
 // is there when all have registered. Until then nobody is served (Open). more says that it stopped at a burst of
 // bytes: what carries frames is bounded too (Invariant 6).
 func (e *Enumerator) Deal() (out []Deal, more bool) {
 	if !e.open {
 		return nil, false
 	}
-	n, first, bytes := len(e.registered), e.turn, 0
-	for i := range n {
-		r := (first + i) % n
-		if !e.asking[r] {
-			continue
-		}
-		if len(e.pool) == 0 {
-			break
-		}
+	bytes := 0
+	for len(e.line) > 0 && len(e.pool) > 0 {
 		if bytes > maxBurst {
 			return out, true
 		}
-		e.turn = (r + 1) % n
-		e.asking[r] = false
-		splits, size := e.assign(r)
+		splits, size := e.assign(e.line[0])
 		bytes += size
-		out = append(out, Deal{Reader: r, Splits: splits})
+		out = append(out, Deal{Reader: e.next(), Splits: splits})
 	}
 	if len(e.pool) > 0 || !e.done {
 		return out, false
 	}
-	for r := range e.registered {
-		if e.asking[r] && !e.told[r] {
+	for len(e.line) > 0 {
+		if r := e.next(); !e.told[r] {
 			e.told[r] = true
 			out = append(out, Deal{Reader: r, NoMore: true})
 		}
 	}
 	return out, false
+}
+
+// next takes the first reader out of the line.
+func (e *Enumerator) next() int {
+	r := e.line[0]
+	e.line = e.line[1:]
+	e.asking[r] = false
+	return r
 }
 
 func (e *Enumerator) assign(reader int) (out []Handed, bytes int) {

@@ -146,7 +146,9 @@ func (w *whole) key() string {
 	flag(w.e.asking...)
 	flag(w.e.told...)
 	flag(w.e.open, w.e.done, w.open, w.snapE == nil)
-	num(w.e.turn, w.cursor, int(w.n), w.crashes, w.aborts, len(w.e.cuts))
+	num(len(w.e.line))
+	num(w.e.line...)
+	num(w.e.missing, w.cursor, int(w.n), w.crashes, w.aborts, len(w.e.cuts))
 	for _, c := range w.e.cuts {
 		num(int(c.barrier))
 		list(c.finished[0])

@@ -74,14 +74,17 @@ func Plan(t testing.TB, chains ...Chain) *physical.Plan {
 	return &physical.Plan{Version: physical.Version, JobName: "test", Pipelines: []*physical.Pipeline{p}}
 }
 
-// Place spreads the subtasks of a plan's pipeline over workers, subtask i on worker i modulo their number, as
-// ranges of one; enumerators and committers are with subtask 0.
+// Place spreads the subtasks of a plan's pipeline over workers, subtask i on worker i modulo their number; enumerators and committers are with subtask 0.
 func Place(p *physical.Plan, attempt plan.Attempt, workers ...string) *record.Placement {
 	pipe := p.Pipelines[0]
 	pl := &record.Placement{Header: record.Head, Attempt: attempt, Scope: record.ScopeAll, Token: "token", Workers: map[string]record.PlacedWorker{},
 		Enumerators: map[plan.VertexID]string{}, Committers: map[plan.VertexID]string{}}
 	for _, c := range pipe.Chains {
 		for i := range c.Parallelism {
+			if n := len(pl.Chains); i > 0 && pl.Chains[n-1].Worker == workers[i%len(workers)] {
+				pl.Chains[n-1].To++
+				continue
+			}
 			pl.Chains = append(pl.Chains, record.PlacedChain{Chain: c.ID, Worker: workers[i%len(workers)], Range: plan.Range{From: i, To: i + 1}})
 		}
 	}
