@@ -12,6 +12,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"strait/checkpoint/storage"
 	"strait/cmd/internal/ops"
@@ -101,6 +102,7 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 		return nil, err
 	}
 	cfg.Store, cfg.Tree, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.ttl, r.log, r.stdout
+	cfg.Memory = hostMemory()
 	cfg.Storage = &leaderStorage{cl: client.New(r.store, r.tree)}
 	if r.storage != nil {
 		cfg.Storage = r.storage
@@ -207,4 +209,13 @@ func writeIncarnation(dir string, incarnation int64) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "incarnation"), fmt.Appendf(nil, "%d\n", incarnation), 0o600)
+}
+
+// hostMemory is the memory of this host in bytes, 0 where the system does not say.
+func hostMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }
