@@ -121,6 +121,12 @@ func (x *stepper) summarise() {
 
 // end writes history and terminal status. What is left of the workers' keys goes with later steps.
 func (x *stepper) end(aim record.Outcome) {
+	if aim == "" && len(x.pipes) == 0 { // closing, and nothing says of what
+		aim = record.Failed
+		if x.st.Reason == Cancelled {
+			aim = record.Cancelled
+		}
+	}
 	seen := map[record.Outcome]bool{}
 	for _, p := range x.pipes {
 		switch {

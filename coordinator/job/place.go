@@ -31,6 +31,11 @@ func (x *stepper) schedule() {
 	if len(todo) == 0 {
 		return
 	}
+	switch x.st.Phase {
+	case state.JobRunning, state.JobRestarting, state.JobSavepointing:
+		x.fail(BadPlan, fmt.Sprintf("job %s, pipeline %d: its control word is gone: the key was deleted by hand; submit the job again", x.f.ID, todo[0].id))
+		return
+	}
 	if until, why := x.e.Fleet.Paused(x.now); !until.IsZero() {
 		x.wakeAt(until)
 		x.pending(FleetPaused, why)

@@ -268,9 +268,12 @@ func (x *stepper) planning() {
 			x.fail(BadPlan, fmt.Sprintf("job %s: its stored plan cannot be read: %v; submit it again", f.ID, x.e.PlanErr))
 		}
 	}
-	_, ends := x.ending()
-	if x.st.Phase == state.JobSubmitted && !ends {
-		x.planNow()
+	if _, ends := x.ending(); x.plan == nil && !ends && x.st.Phase != state.JobClosing {
+		if x.deployed() {
+			x.fail(BadPlan, fmt.Sprintf("job %s: its stored plan is gone; submit it again", f.ID))
+		} else {
+			x.planNow()
+		}
 	}
 	if x.plan == nil {
 		return
@@ -289,14 +292,21 @@ func (x *stepper) planning() {
 	}
 }
 
+// deployed says that a pipeline of the job was begun.
+func (x *stepper) deployed() bool {
+	for _, p := range x.f.Pipes {
+		if p.Word.Exists() {
+			return true
+		}
+	}
+	return false
+}
+
 func (x *stepper) planNow() {
 	f := x.f
 	if f.Spec.Value == nil {
 		x.fail(BadSpec, fmt.Sprintf("job %s: %v; put a spec as `stctl job submit` does", f.ID, f.Spec.Err))
 		return
-	}
-	if x.plan != nil {
-		return // stored by an earlier step or leader
 	}
 	p := x.s.planned
 	switch {
