@@ -62,7 +62,7 @@ func TestAssignmentDeleted(t *testing.T) {
 	f.status("w1", "running", isState(state.TaskRunning, 1))
 	kvtest.Delete(t, f.etcd.Store, f.tree.Task("w1", f.job, 1))
 	s := f.status("w1", "failed", ended(1))
-	if s.State != state.TaskFailed || !strings.Contains(s.Failure.Message, "assignment of this worker was deleted") {
+	if s.State != state.TaskFailed || s.Failure.Pipeline != 1 || s.Failure.Time.IsZero() || !strings.Contains(s.Failure.Message, "assignment of this worker was deleted") {
 		t.Errorf("status %+v", s)
 	}
 }

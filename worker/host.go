@@ -69,7 +69,7 @@ func (p *part) running() *task.Attempt {
 func newHost(l *life, p pipeline) *host {
 	h := &host{l: l, pipeline: p, log: l.log.With("job", p.job, "pipeline", p.id), inbox: newInbox(), ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(l.ctx)
-	h.state = keeper.State{Worker: l.cfg.Name, Incarnation: l.incarnation}
+	h.state = keeper.State{Worker: l.cfg.Name, Incarnation: l.incarnation, Pipeline: p.id}
 	h.status = newStatusWriter(h)
 	return h
 }

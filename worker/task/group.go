@@ -35,7 +35,6 @@ type group struct {
 	steps  []step
 	sink   *sinkEnd // sink or outs
 	outs   []stream.Output
-	last   *vertexCount // what goes into outs
 
 	current atomic.Value // state.Task
 
@@ -70,6 +69,7 @@ func newGroup(ctx context.Context, a *Attempt, vs *vertices, chain plan.ChainID,
 	for i, id := range g.chain.Vertices {
 		v, err := vs.get(ctx, id)
 		if err != nil {
+			g.close()
 			return nil, err
 		}
 		if err := protect(a.cfg.Log, func() string { return v.Path }, func() error { return g.add(ctx, v, i) }); err != nil {
@@ -111,7 +111,6 @@ func (g *group) add(ctx context.Context, v *vertex, i int) error {
 	if i == 0 {
 		g.first = count
 	}
-	g.last = count
 	g.a.counts = append(g.a.counts, count)
 	return nil
 }
