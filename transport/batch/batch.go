@@ -40,6 +40,22 @@ func New(s *Schema, cols []arrow.Array, rows int, kinds []schema.RowKind) *Batch
 	return &Batch{Schema: s, Cols: cols, Rows: rows, Kinds: kinds}
 }
 
+// View is what a batch is made of, without arrays around the columns. It is for encoders.
+type View struct {
+	Schema *Schema
+	Rows   int
+	Kinds  []schema.RowKind
+	Cols   []arrow.ArrayData
+}
+
+// View gives the parts of b; the columns are appended to cols.
+func (b *Batch) View(cols []arrow.ArrayData) View {
+	for _, c := range b.Cols {
+		cols = append(cols, c.Data())
+	}
+	return View{Schema: b.Schema, Rows: b.Rows, Kinds: b.Kinds, Cols: cols}
+}
+
 // Kind is what row i does.
 func (b *Batch) Kind(i int) schema.RowKind {
 	if b.Kinds == nil {

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -19,6 +20,7 @@ type Gatherer struct {
 	cols   []column
 	kinds  []schema.RowKind // empty while all rows are inserts
 	rows   int
+	view   View
 }
 
 // NewGatherer makes an empty gatherer of a table.
@@ -82,12 +84,28 @@ func (g *Gatherer) Peek() *Batch {
 	}
 	b := &Batch{Schema: g.schema, Rows: g.rows, Cols: make([]arrow.Array, len(g.cols))}
 	for i := range g.cols {
-		b.Cols[i] = array.MakeFromData(g.cols[i].data())
+		b.Cols[i] = array.MakeFromData(g.cols[i].fill(new(array.Data)))
 	}
 	if len(g.kinds) > 0 {
 		b.Kinds = g.kinds
 	}
 	return b
+}
+
+// View is Peek without arrays around the columns, so that nothing is allocated.
+func (g *Gatherer) View() View {
+	g.view.Schema, g.view.Rows, g.view.Kinds = g.schema, g.rows, nil
+	if len(g.kinds) > 0 {
+		g.view.Kinds = g.kinds
+	}
+	g.view.Cols = g.view.Cols[:0]
+	for i := range g.cols {
+		if g.cols[i].shown == nil {
+			g.cols[i].shown = new(array.Data)
+		}
+		g.view.Cols = append(g.view.Cols, g.cols[i].fill(g.cols[i].shown))
+	}
+	return g.view
 }
 
 // Reset drops what is collected and keeps the memory.
@@ -109,6 +127,9 @@ type column struct {
 	offsets  []int32
 	children []column
 	picks    []int32 // scratch: rows of the child
+
+	shown *array.Data       // for View
+	bufs  [3]*memory.Buffer // likewise, of shown
 }
 
 type layout uint8
@@ -172,38 +193,54 @@ func (c *column) bytes() int64 {
 	return n
 }
 
-func (c *column) data() *array.Data {
-	var valid *memory.Buffer
-	if c.nulls > 0 {
-		valid = memory.NewBufferBytes(c.valid)
-	}
+// fill makes d the column. With c.shown the buffers are those of the last time.
+func (c *column) fill(d *array.Data) *array.Data {
+	reuse := d == c.shown
 	var bufs []*memory.Buffer
-	var children []arrow.ArrayData
-	nulls := c.nulls
-	switch c.layout {
-	case layoutNull:
-		bufs, nulls = []*memory.Buffer{nil}, c.n
-	case layoutBits, layoutFixed:
-		bufs = []*memory.Buffer{valid, memory.NewBufferBytes(c.values)}
-	case layoutData:
-		bufs = []*memory.Buffer{valid, c.offsetBuffer(), memory.NewBufferBytes(c.values)}
-	case layoutList:
-		bufs = []*memory.Buffer{valid, c.offsetBuffer()}
-		children = []arrow.ArrayData{c.children[0].data()}
-	case layoutStruct:
-		bufs = []*memory.Buffer{valid}
-		for i := range c.children {
-			children = append(children, c.children[i].data())
+	if reuse {
+		bufs = c.bufs[:0]
+	}
+	add := func(raw []byte, is bool) {
+		i := len(bufs)
+		switch {
+		case !is:
+			bufs = append(bufs, nil)
+		case reuse && c.bufs[i] != nil:
+			c.bufs[i].Reset(raw)
+			bufs = append(bufs, c.bufs[i])
+		default:
+			bufs = append(bufs, memory.NewBufferBytes(raw))
 		}
 	}
-	return array.NewData(c.dt, c.n, bufs, children, nulls, 0)
+	nulls := c.nulls
+	if c.layout == layoutNull {
+		nulls = c.n
+	}
+	add(c.valid, c.layout != layoutNull && nulls > 0)
+	var children []arrow.ArrayData
+	switch c.layout {
+	case layoutBits, layoutFixed:
+		add(c.values, true)
+	case layoutData:
+		add(c.offsetBytes(), true)
+		add(c.values, true)
+	case layoutList:
+		add(c.offsetBytes(), true)
+		children = []arrow.ArrayData{c.children[0].fill(new(array.Data))}
+	case layoutStruct:
+		for i := range c.children {
+			children = append(children, c.children[i].fill(new(array.Data)))
+		}
+	}
+	d.Reset(c.dt, c.n, bufs, children, nulls, 0)
+	return d
 }
 
-func (c *column) offsetBuffer() *memory.Buffer {
+func (c *column) offsetBytes() []byte {
 	if len(c.offsets) == 0 {
 		c.offsets = append(c.offsets, 0)
 	}
-	return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.offsets))
+	return arrow.Int32Traits.CastToBytes(c.offsets)
 }
 
 // gather appends the elements of src at the indexes.
@@ -332,11 +369,19 @@ func (c *column) gatherData(src arrow.ArrayData, rows []int32) {
 	if end == start {
 		return
 	}
-	data, out := buffer(src, 2), c.values
-	at := start
+	data, out, at := buffer(src, 2), c.values[:cap(c.values)], int(start)
 	for i, r := range rows {
-		copy(out[at:to[i]], data[offsets[r]:])
-		at = to[i]
+		from, next := int(offsets[r]), int(to[i])
+		if next-at <= 16 && from+16 <= len(data) && at+16 <= len(out) {
+			// Two words cost less than a call; what is too much of them is overwritten by the next string.
+			in, out := data[from:][:16], out[at:][:16]
+			a, b := binary.LittleEndian.Uint64(in), binary.LittleEndian.Uint64(in[8:])
+			binary.LittleEndian.PutUint64(out, a)
+			binary.LittleEndian.PutUint64(out[8:], b)
+		} else {
+			copy(out[at:next], data[from:])
+		}
+		at = next
 	}
 }
 

@@ -120,8 +120,13 @@ func (o *output) flush(ctx context.Context, g *batch.Gatherer, consumer int) err
 	if t.port != nil {
 		return t.port.Send(ctx, g.Take()) // the batch keeps the memory
 	}
-	err := o.sendTo(ctx, consumer, g.Peek()) // encoded before sendTo returns
-	g.Reset()
+	var err error
+	if v := g.View(); g.Bytes() <= frameTarget/2 {
+		err = o.sendView(ctx, t, v)
+	} else { // a few large rows: cut into frames
+		err = o.sendTo(ctx, consumer, g.Peek())
+	}
+	g.Reset() // both have copied
 	return err
 }
 

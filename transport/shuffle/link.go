@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"strait/transport/queue"
@@ -35,16 +34,8 @@ type link struct {
 	blocked []*outChannel                   // wait for queued to fall
 	lastSet struct{ read, write time.Time } // when deadlines were set; each belongs to its goroutine
 
-	writing bool            // somebody owns the writing: the writer, or a producer in pass
-	wanted  bool            // the writer waits for it
-	raw     syscall.RawConn // of conn; nil: pass is not possible
-
-	// Only for the owner of the writing.
-	iov     net.Buffers // what is left of the write in hand
-	vectors net.Buffers // memory of iov
-	taken   []item      // frames of the write in hand
-	data    int64       // bytes of them
-	broken  bool        // a write failed
+	iov   net.Buffers // writer only
+	taken []item      // writer only
 }
 
 // Limits of a link.
@@ -99,9 +90,6 @@ func (l *link) use(conn net.Conn) bool {
 		return false
 	}
 	l.conn = conn
-	if c, ok := conn.(*net.TCPConn); ok { // not with TLS
-		l.raw, _ = c.SyscallConn()
-	}
 	return true
 }
 
@@ -270,16 +258,35 @@ func (l *link) write() error {
 	defer tick.Stop()
 	idle := false
 	for {
-		if l.own(true) {
-			any, err := l.flush()
-			l.disown()
-			if err != nil {
-				return err
+		bytes, data := l.collect()
+		if bytes > 0 {
+			idle = false
+			if now := time.Now(); now.Sub(l.lastSet.write) > l.silent/8 {
+				l.lastSet.write = now
+				l.mu.Lock()
+				if !l.closed {
+					l.conn.SetWriteDeadline(now.Add(l.silent))
+				}
+				l.mu.Unlock()
 			}
-			if any {
-				idle = false
+			all := l.iov
+			_, err := l.iov.WriteTo(l.conn)
+			l.iov = all
+			l.wrote(data)
+			if err == nil {
 				continue
 			}
+			select {
+			case <-l.gone:
+				return nil
+			case <-l.a.done:
+				return nil
+			default:
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return fmt.Errorf("worker %s has taken no data for %s; is its host up and the network between the two whole?", l.peer, l.silent)
+			}
+			return l.stopInstead(fmt.Errorf("writing to worker %s: %w", l.peer, err))
 		}
 		select {
 		case <-l.wake:
@@ -300,89 +307,6 @@ func (l *link) write() error {
 	}
 }
 
-// flush writes what is left of the last write, else what is queued. any is false when there was nothing. The
-// caller owns the writing.
-func (l *link) flush() (any bool, err error) {
-	if l.broken || len(l.iov) == 0 && l.collect() == 0 {
-		return false, nil
-	}
-	if now := time.Now(); now.Sub(l.lastSet.write) > l.silent/8 {
-		l.lastSet.write = now
-		l.mu.Lock()
-		if !l.closed {
-			l.conn.SetWriteDeadline(now.Add(l.silent))
-		}
-		l.mu.Unlock()
-	}
-	_, err = l.iov.WriteTo(l.conn)
-	l.wrote()
-	if err == nil {
-		return true, nil
-	}
-	l.broken = true
-	select {
-	case <-l.gone:
-		return true, nil
-	case <-l.a.done:
-		return true, nil
-	default:
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return true, fmt.Errorf("worker %s has taken no data for %s; is its host up and the network between the two whole?", l.peer, l.silent)
-	}
-	return true, l.stopInstead(fmt.Errorf("writing to worker %s: %w", l.peer, err))
-}
-
-// pass writes what is queued from the goroutine of a producer, if nobody is writing and as far as the kernel takes
-// it at once: the frame is still in the cache of this core then, and the writer need not be woken. It never blocks.
-func (l *link) pass() {
-	if !l.own(false) {
-		return
-	}
-	defer l.disown()
-	if l.broken || len(l.iov) > 0 || l.collect() == 0 {
-		return
-	}
-	n, err := tryWrite(l.raw, l.iov)
-	if err != nil {
-		return // the writer meets it again
-	}
-	for n > 0 && len(l.iov) > 0 {
-		k := min(n, len(l.iov[0]))
-		n -= k
-		if l.iov[0] = l.iov[0][k:]; len(l.iov[0]) == 0 {
-			l.iov = l.iov[1:]
-		}
-	}
-	if len(l.iov) == 0 {
-		l.wrote()
-	}
-}
-
-// own takes the writing, unless somebody has it. The writer, once it has asked, is woken when it is free.
-func (l *link) own(writer bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.writing || !writer && l.raw == nil {
-		l.wanted = l.wanted || writer
-		return false
-	}
-	l.writing = true
-	return true
-}
-
-// disown gives the writing up and wakes the writer if it has something to do.
-func (l *link) disown() {
-	l.mu.Lock()
-	l.writing = false
-	more := l.wanted || len(l.iov) > 0 || len(l.ctl) > 0 || l.urgent.Len() > 0 || l.normal.Len() > 0
-	l.wanted = false
-	l.mu.Unlock()
-	if more {
-		signal(l.wake)
-	}
-}
-
 // stopInstead gives the reader a moment to find a stop frame of the peer, which tells more than a failed write.
 func (l *link) stopInstead(err error) error {
 	t := time.NewTimer(farewell)
@@ -397,30 +321,21 @@ func (l *link) stopInstead(err error) error {
 
 // sayStop tells the peer why this end leaves and closes this direction. What was queued is dropped.
 func (l *link) sayStop() {
-	for !l.own(true) { // a producer has it for the time of one call that does not block
-		<-l.wake
-	}
-	defer l.disown()
-	if l.broken || len(l.iov) > 0 {
-		if _, err := l.iov.WriteTo(l.conn); l.broken || err != nil {
-			return // in the middle of a frame; the peer sees the connection close
-		}
-	}
 	l.a.mu.Lock()
 	orderly, cause := l.a.orderly, l.a.cause
 	l.a.mu.Unlock()
-	if _, err := l.conn.Write(wire.AppendStop(nil, orderly, cause.Error())); err != nil {
-		return
+	reason := cause.Error()
+	if _, err := l.conn.Write(wire.AppendStop(nil, orderly, reason)); err != nil {
+		return // the peer sees the connection close
 	}
 	if c, ok := l.conn.(interface{ CloseWrite() error }); ok {
 		c.CloseWrite()
 	}
 }
 
-// collect moves what is to be written next into iov: small frames first, then frames of the lanes in turn. The
-// caller owns the writing.
-func (l *link) collect() (bytes int64) {
-	l.iov, l.taken, l.data = l.vectors[:0], l.taken[:0], 0
+// collect moves what is to be written next into iov: small frames first, then frames of the lanes in turn.
+func (l *link) collect() (bytes, data int64) {
+	l.iov, l.taken = l.iov[:0], l.taken[:0]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.ctl) > 0 {
@@ -431,13 +346,13 @@ func (l *link) collect() (bytes int64) {
 	if cap(l.taken) == 0 {
 		l.taken = make([]item, 0, writeFrames)
 	}
-	for l.data < writeMost && len(l.taken) < writeFrames {
+	for data < writeMost && len(l.taken) < writeFrames {
 		it, ok := l.pop()
 		if !ok {
 			break
 		}
 		l.taken = append(l.taken, it)
-		l.data += it.size()
+		data += it.size()
 		switch t := &l.taken[len(l.taken)-1]; {
 		case t.small != nil:
 			l.iov = append(l.iov, t.small)
@@ -447,13 +362,11 @@ func (l *link) collect() (bytes int64) {
 			l.iov = append(l.iov, t.buf.B)
 		}
 	}
-	l.vectors = l.iov
-	return bytes + l.data
+	return bytes + data, data
 }
 
 // wrote gives the buffers of a write back and wakes producers that wait for room.
-func (l *link) wrote() {
-	l.iov = nil
+func (l *link) wrote(data int64) {
 	for i := range l.taken {
 		if b := l.taken[i].buf; b != nil {
 			b.Release()
@@ -465,7 +378,7 @@ func (l *link) wrote() {
 	if cap(l.spare) > controlMost/4 {
 		l.spare = nil
 	}
-	l.queued -= l.data
+	l.queued -= data
 	if l.queued < linkMost {
 		for i, c := range l.blocked {
 			signal(c.wake)

@@ -145,7 +145,6 @@ func (c *outChannel) send(ctx context.Context, it item, raw int64, table int, pr
 	c.credit -= raw
 	l.push(c.lane, it)
 	l.mu.Unlock()
-	l.pass()
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"strait/checkpoint"
 	"strait/transport/batch"
 	"strait/transport/local"
@@ -23,6 +25,7 @@ type output struct {
 	targets  local.Pages[*target] // by consumer
 	next     int                  // rebalance: consumer of the next batch
 	hash     *hashing             // hash exchanges only
+	cols     []arrow.ArrayData    // scratch
 	ended    bool
 }
 
@@ -162,12 +165,22 @@ func (o *output) sendTo(ctx context.Context, consumer int, b *batch.Batch) error
 		return t.port.Send(ctx, b)
 	}
 	return o.split(b, func(b *batch.Batch) error {
-		buf, raw, err := o.encoder(t.out).Encode(b, t.remote.id)
-		if err != nil {
-			return o.tooLarge(err)
-		}
-		return t.remote.send(ctx, item{buf: buf}, raw, b.Schema.Index, o.e.prints[b.Schema.Index])
+		v := b.View(o.cols[:0])
+		err := o.sendView(ctx, t, v)
+		clear(v.Cols)
+		o.cols = v.Cols
+		return err
 	})
+}
+
+// sendView encodes rows and sends them to one remote consumer.
+func (o *output) sendView(ctx context.Context, t *target, v batch.View) error {
+	buf, raw, err := o.encoder(t.out).EncodeView(v, t.remote.id)
+	if err != nil {
+		return o.tooLarge(err)
+	}
+	table := v.Schema.Index
+	return t.remote.send(ctx, item{buf: buf}, raw, table, o.e.prints[table])
 }
 
 // broadcast sends a batch to every consumer. It is encoded once per codec.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type Service struct {
 	forget   []pipeline                // order of newest, to bound it
 	shaking  map[net.Conn]struct{}     // connections whose hello is not done
 	stopped  error
+	ballast  strings.Builder // while an attempt is open: memory that nobody touches
 }
 
 // pipeline is the part of an AttemptKey that attempts are compared within.
@@ -46,6 +48,12 @@ const (
 	defaultSilent = 10 * time.Second
 	rememberMost  = 4096 // pipelines whose newest attempt is remembered
 	shakingMost   = 1024 // connections that may be in their hello at once
+
+	// Received batches are garbage soon. In a small heap the collector would run after every few of them and give
+	// their pages back to the kernel, only to fault them in again. Memory that is allocated and never touched, so
+	// never resident, makes it run after as many bytes more; it is held only while there is work. Forward exchange,
+	// codec none, 8,192 rows: 34 ns of processor time a row without it, 31 with it.
+	ballastMost = 32 << 20
 )
 
 var errStopped = errors.New("the worker's data plane has stopped")
@@ -199,6 +207,9 @@ func (s *Service) Open(cfg AttemptConfig) (*Attempt, error) {
 	}
 	older := s.attempts[key]
 	s.attempts[key] = a
+	if s.ballast.Cap() == 0 {
+		s.ballast.Grow(int(min(s.cfg.MemoryBytes/8, ballastMost))) // a Builder does not zero what it allocates
+	}
 	s.remember(key, cfg.Key.Attempt)
 	s.mu.Unlock()
 	a.start(a.deliverSelf)
@@ -232,6 +243,9 @@ func (s *Service) closed(a *Attempt) {
 	defer s.mu.Unlock()
 	if s.attempts[key] == a {
 		delete(s.attempts, key)
+	}
+	if len(s.attempts) == 0 {
+		s.ballast.Reset()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/klauspost/compress/s2"
 
 	"strait/transport/batch"
@@ -18,6 +19,7 @@ type Encoder struct {
 	scratch []byte
 	skip    int // frames to send as they are because the last one did not shrink
 	skipped int // how many the last skip was
+	cols    []arrow.ArrayData
 }
 
 // scratchKeep is the largest scratch buffer that an idle encoder keeps.
@@ -29,7 +31,16 @@ func NewEncoder(c Codec) *Encoder { return &Encoder{codec: c} }
 // Encode gives a whole data frame for a channel, and the bytes that it costs of the channel's credit: the size
 // of the batch before compression. The caller owns the buffer. A batch over MaxRaw is refused.
 func (e *Encoder) Encode(b *batch.Batch, channel uint32) (*Buffer, int64, error) {
-	bound := EncodedBound(b)
+	v := b.View(e.cols[:0])
+	buf, raw, err := e.EncodeView(v, channel)
+	clear(v.Cols)
+	e.cols = v.Cols
+	return buf, raw, err
+}
+
+// EncodeView is Encode of a view.
+func (e *Encoder) EncodeView(b batch.View, channel uint32) (*Buffer, int64, error) {
+	bound := viewBound(b)
 	if bound > MaxRaw {
 		return nil, 0, fmt.Errorf("%d rows of %s are up to %d bytes encoded, a frame holds %d", b.Rows, b.Schema.Table.Path, bound, MaxRaw)
 	}
@@ -40,7 +51,7 @@ func (e *Encoder) Encode(b *batch.Batch, channel uint32) (*Buffer, int64, error)
 	}
 	if codec == CodecNone {
 		buf := GetBuffer(HeaderLen + dataPrefix + int(bound))
-		buf.B = AppendBatch(buf.B[:HeaderLen+dataPrefix], b)
+		buf.B = appendView(buf.B[:HeaderLen+dataPrefix], b)
 		raw := len(buf.B) - HeaderLen - dataPrefix
 		sealData(buf, CodecNone, b.Schema.Index, raw, channel)
 		return buf, int64(raw), nil
@@ -48,7 +59,7 @@ func (e *Encoder) Encode(b *batch.Batch, channel uint32) (*Buffer, int64, error)
 	if int64(cap(e.scratch)) < bound {
 		e.scratch = make([]byte, 0, bound+bound/4)
 	}
-	src := AppendBatch(e.scratch[:0], b)
+	src := appendView(e.scratch[:0], b)
 	if cap(src) <= scratchKeep {
 		e.scratch = src[:0]
 	}

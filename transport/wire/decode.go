@@ -21,7 +21,7 @@ func DecodeBatch(s *batch.Schema, body []byte) (*batch.Batch, error) {
 	if len(body) > MaxRaw {
 		return nil, fmt.Errorf("%w: batch of %d bytes, at most %d", ErrCorrupt, len(body), MaxRaw)
 	}
-	d := decoder{rest: body}
+	d := decoder{rest: body, datas: make([]array.Data, len(s.Table.Columns)), bufs: make([]memory.Buffer, 3*len(s.Table.Columns))}
 	head := d.take(batchHead)
 	if d.err != nil {
 		return nil, d.err
@@ -62,6 +62,35 @@ func DecodeBatch(s *batch.Schema, body []byte) (*batch.Batch, error) {
 type decoder struct {
 	rest []byte
 	err  error
+
+	// Memory for what Arrow keeps per column, in one piece.
+	datas []array.Data
+	bufs  []memory.Buffer
+	ptrs  []*memory.Buffer
+}
+
+// data makes a node.
+func (d *decoder) data(dt arrow.DataType, rows, nulls int, children []arrow.ArrayData, buffers ...*memory.Buffer) *array.Data {
+	if len(d.datas) == 0 {
+		d.datas = make([]array.Data, 8)
+	}
+	out := &d.datas[0]
+	d.datas = d.datas[1:]
+	at := len(d.ptrs)
+	d.ptrs = append(d.ptrs, buffers...)
+	out.Reset(dt, rows, d.ptrs[at:len(d.ptrs):len(d.ptrs)], children, nulls, 0)
+	return out
+}
+
+// buffer makes a buffer of raw.
+func (d *decoder) buffer(raw []byte) *memory.Buffer {
+	if len(d.bufs) == 0 {
+		d.bufs = make([]memory.Buffer, 8)
+	}
+	out := &d.bufs[0]
+	d.bufs = d.bufs[1:]
+	out.Reset(raw)
+	return out
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -121,37 +150,37 @@ func (d *decoder) node(dt arrow.DataType, rows int) *array.Data {
 			d.fail("null column with a validity bitmap")
 		}
 		d.plain(width, size)
-		out = array.NewData(dt, rows, []*memory.Buffer{nil}, nil, rows, 0)
+		out = d.data(dt, rows, rows, nil, nil)
 	case *arrow.BooleanType:
 		d.plain(width, size)
 		values, _ := d.bitmap(rows)
-		out = array.NewData(dt, rows, []*memory.Buffer{validity, values}, nil, nulls, 0)
+		out = d.data(dt, rows, nulls, nil, validity, values)
 	case *arrow.StringType, *arrow.BinaryType:
 		offsets := d.lengths(rows, width, size)
-		values := memory.NewBufferBytes(d.padded(size))
-		out = array.NewData(dt, rows, []*memory.Buffer{validity, offsets, values}, nil, nulls, 0)
+		values := d.buffer(d.padded(size))
+		out = d.data(dt, rows, nulls, nil, validity, offsets, values)
 	case *arrow.ListType:
 		offsets := d.lengths(rows, width, size)
-		out = array.NewData(dt, rows, []*memory.Buffer{validity, offsets}, []arrow.ArrayData{d.child(t.Elem(), size)}, nulls, 0)
+		out = d.data(dt, rows, nulls, []arrow.ArrayData{d.child(t.Elem(), size)}, validity, offsets)
 	case *arrow.MapType:
 		offsets := d.lengths(rows, width, size)
 		keys, items := d.child(t.KeyType(), size), d.child(t.ItemType(), size)
 		if d.err == nil && keys.NullN() > 0 {
 			d.fail("map with a null key")
 		}
-		entries := array.NewData(t.Elem(), size, []*memory.Buffer{nil}, []arrow.ArrayData{keys, items}, 0, 0)
-		out = array.NewData(dt, rows, []*memory.Buffer{validity, offsets}, []arrow.ArrayData{entries}, nulls, 0)
+		entries := d.data(t.Elem(), size, 0, []arrow.ArrayData{keys, items}, nil)
+		out = d.data(dt, rows, nulls, []arrow.ArrayData{entries}, validity, offsets)
 	case *arrow.StructType:
 		d.plain(width, size)
 		children := make([]arrow.ArrayData, t.NumFields())
 		for i := range children {
 			children[i] = d.child(t.Field(i).Type, rows)
 		}
-		out = array.NewData(dt, rows, []*memory.Buffer{validity}, children, nulls, 0)
+		out = d.data(dt, rows, nulls, children, validity)
 	case arrow.FixedWidthDataType:
 		d.plain(width, size)
-		values := memory.NewBufferBytes(d.padded(rows * (t.BitWidth() / 8)))
-		out = array.NewData(dt, rows, []*memory.Buffer{validity, values}, nil, nulls, 0)
+		values := d.buffer(d.padded(rows * (t.BitWidth() / 8)))
+		out = d.data(dt, rows, nulls, nil, validity, values)
 	default:
 		panic(fmt.Sprintf("BUG: no decoding for %s", dt))
 	}
@@ -196,7 +225,7 @@ func (d *decoder) bitmap(n int) (*memory.Buffer, int) {
 			rest = rest[1:]
 		}
 	}
-	return memory.NewBufferBytes(raw), set
+	return d.buffer(raw), set
 }
 
 // lengths reads n lengths and makes offsets of them; their sum must be size. So offsets begin at zero, never
@@ -236,5 +265,5 @@ func (d *decoder) lengths(n, width, size int) *memory.Buffer {
 		d.fail("lengths add up to %d of %d", sum, size)
 		return nil
 	}
-	return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(out))
+	return d.buffer(arrow.Int32Traits.CastToBytes(out))
 }

@@ -35,8 +35,10 @@ const (
 	flagValidity = 1 // in nodeHead
 )
 
-// AppendBatch appends the encoded form of b. The result begins at a multiple of eight when len(dst) is one.
-func AppendBatch(dst []byte, b *batch.Batch) []byte {
+// AppendBatch appends the encoded form of b.
+func AppendBatch(dst []byte, b *batch.Batch) []byte { return appendView(dst, b.View(nil)) }
+
+func appendView(dst []byte, b batch.View) []byte {
 	flags := byte(0)
 	if b.Kinds != nil {
 		flags = flagKinds
@@ -49,16 +51,18 @@ func AppendBatch(dst []byte, b *batch.Batch) []byte {
 		dst = pad(append(dst, kinds...), len(kinds))
 	}
 	for _, c := range b.Cols {
-		dst = appendNode(dst, c.Data())
+		dst = appendNode(dst, c)
 	}
 	return dst
 }
 
 // EncodedBound is the most that AppendBatch may append for b.
-func EncodedBound(b *batch.Batch) int64 {
+func EncodedBound(b *batch.Batch) int64 { return viewBound(b.View(nil)) }
+
+func viewBound(b batch.View) int64 {
 	n := int64(batchHead + len(b.Kinds) + 8)
 	for _, c := range b.Cols {
-		n += nodeBound(c.Data())
+		n += nodeBound(c)
 	}
 	return n
 }
