@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"strait/kv"
+	"strait/kv"
 	"strait/kv/keys"
 	"strait/kv/kvtest"
 	"strait/kv/record"
@@ -179,6 +181,32 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// One transaction that writes word and status is told as a whole in the end, whichever mirror is quicker.
+func TestWatchSeesBothHalves(t *testing.T) {
+	e, c := start(t)
+	ctx := kvtest.Context(t)
+	for i := range 30 {
+		id, _ := c.Submit(ctx, record.Spec{Text: "x"}, plan.JobID(fmt.Sprintf("j%d", i)))
+		spec, _ := e.Store.Get(ctx, tree.Job(id))
+		began := false
+		err := c.Watch(ctx, id, func(u Update) error {
+			if !began {
+				began = true
+				_, err := e.Store.Txn(ctx, kv.Txn{Guards: []kv.Guard{kv.AtCreate(tree.Job(id), spec.CreateRev)}, Ops: []kv.Op{
+					kv.Put(tree.Pipeline(id, 1), record.MustEncode(&record.Word{Header: record.Head, Attempt: 1})), kv.Put(tree.JobStatus(id), []byte(status(spec.CreateRev, state.JobRunning)))}})
+				return err
+			}
+			if u.Status != nil && len(u.Words) == 1 {
+				return ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	e, c := start(t)
 	ctx := kvtest.Context(t)
@@ -230,5 +258,40 @@ func TestWorkersAndLeader(t *testing.T) {
 	ws, err := c.Workers(ctx)
 	if err != nil || len(ws) != 1 || ws[0].Used != 1 || ws[0].Incarnation != w.CreateRev || ws[0].Worker.Slots != 4 || ws[0].Wish != "drain" {
 		t.Errorf("%+v, %v", ws, err)
+	}
+}
+
+// A leader writes the control word and the status in one transaction; they come through two mirrors with the same
+// revision, in either order. Neither may be taken for something already told.
+func TestWatchSeesBothKeysOfOneRevision(t *testing.T) {
+	e, c := start(t)
+	ctx := kvtest.Context(t)
+	id, _ := c.Submit(ctx, record.Spec{Text: "x"}, "j")
+	spec, _ := e.Store.Get(ctx, tree.Job(id))
+	for round := range 50 {
+		phase := []state.Job{state.JobRunning, state.JobRestarting}[round%2]
+		first := true
+		err := c.Watch(ctx, id, func(u Update) error {
+			w := u.Words[1]
+			if first {
+				first = false
+				key, word := tree.JobStatus(id), tree.Pipeline(id, 1)
+				old, _, err := e.Store.Read(ctx, key, word)
+				if err != nil {
+					return err
+				}
+				_, err = e.Store.Txn(ctx, kv.Txn{Guards: []kv.Guard{kv.At(old[0]), kv.At(old[1])}, Ops: []kv.Op{
+					kv.Put(key, []byte(status(spec.CreateRev, phase))),
+					kv.Put(word, record.MustEncode(&record.Word{Header: record.Head, Attempt: plan.Attempt(round + 1)}))}})
+				return err
+			}
+			if u.Status != nil && u.Status.Phase == phase && w != nil && w.Attempt == plan.Attempt(round+1) {
+				return ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
 	}
 }

@@ -59,10 +59,10 @@ func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error)
 				return gctx.Err()
 			}
 		}
-		for seen := int64(-1); ; {
-			u := w.now()
-			if u.Revision != seen {
-				seen = u.Revision
+		for seen := uint64(0); ; {
+			u, version := w.now()
+			if version != seen {
+				seen = version
 				if err := f(u); err != nil {
 					return err
 				}
@@ -91,7 +91,8 @@ type watch struct {
 
 	mu      sync.Mutex
 	u       Update
-	created int64 // of the spec
+	version uint64 // grows with every change: both mirrors may bring one of the same revision
+	created int64  // of the spec
 }
 
 func (w *watch) signal() {
@@ -105,6 +106,9 @@ func (w *watch) take(b mirror.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.u.Revision = max(w.u.Revision, b.Rev)
+	if w.version == 0 || len(b.Events) > 0 {
+		w.version++
+	}
 	for _, ev := range b.Events {
 		k, ok := w.c.tree.Parse(ev.Entry.Key)
 		if !ok || k.Job != w.id {
@@ -134,12 +138,12 @@ func (w *watch) take(b mirror.Batch) {
 }
 
 // now is the state as far as it belongs to the life of the id whose spec is there.
-func (w *watch) now() Update {
+func (w *watch) now() (Update, uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.u
 	if u.Status != nil && w.created != 0 && u.Status.SpecCreated != w.created {
 		u.Status, u.Words = nil, nil
 	}
-	return u
+	return u, w.version
 }
