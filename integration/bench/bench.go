@@ -73,7 +73,7 @@ func Run(name string) ([]Figure, error) {
 // Rounds is how often Alternate measures each side, and Round how long one measurement of a rate takes.
 var (
 	Rounds = 7
-	Round  = 1500 * time.Millisecond
+	Round  = time.Second
 )
 
 // Alternate measures both sides in turn, Rounds times, after one unmeasured turn. It gives the medians, and the

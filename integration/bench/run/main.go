@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +12,10 @@ import (
 )
 
 func main() {
-	names := os.Args[1:]
+	flag.IntVar(&bench.Rounds, "rounds", bench.Rounds, "measure both sides so often")
+	flag.DurationVar(&bench.Round, "round", bench.Round, "how long one measurement of a rate takes")
+	flag.Parse()
+	names := flag.Args()
 	if len(names) == 0 {
 		names = bench.Names()
 	}
