@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Budget is the memory that the inboxes of a process reserve from.
+// Budget is the memory that the inboxes of a process reserve from. Growing inboxes leave half of it to the floors
+// of those that are still to come.
 type Budget struct {
 	limit int64
 	used  atomic.Int64
@@ -17,15 +18,15 @@ func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
 // Used is what is reserved now. It may exceed the limit by the floors of inboxes: a consumer always gets its floor.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Limit is what may be reserved.
-func (b *Budget) Limit() int64 { return b.limit }
+// Left is what is not reserved.
+func (b *Budget) Left() int64 { return max(b.limit-b.used.Load(), 0) }
 
 func (b *Budget) force(n int64)    { b.used.Add(n) }
 func (b *Budget) giveBack(n int64) { b.used.Add(-n) }
 
-// try reserves n bytes or nothing.
-func (b *Budget) try(n int64) bool {
-	if b.used.Add(n) <= b.limit {
+// grow reserves n bytes or nothing.
+func (b *Budget) grow(n int64) bool {
+	if b.used.Add(n) <= b.limit/2 {
 		return true
 	}
 	b.used.Add(-n)
@@ -69,7 +70,7 @@ func (in *Inbox) measure(bytes int64) {
 	want = max(min(want, worth, limitMost), in.floor)
 	switch {
 	case want > in.limit:
-		if in.budget.try(want - in.limit) {
+		if in.budget.grow(want - in.limit) {
 			in.limit = want
 		}
 	case want < in.limit:

@@ -62,8 +62,12 @@ func newAttempt(s *Service, cfg AttemptConfig) (*Attempt, error) {
 		}
 	}
 	floor := inboxFloor
-	if consumers > 0 { // half of the memory at most goes into floors
-		floor = min(floor, max(s.cfg.MemoryBytes/2/int64(consumers), 1))
+	if consumers > 0 { // half of what is left at most
+		floor = min(floor, max(s.budget.Left()/2/int64(consumers), 1))
+	}
+	if floor < inboxFloor/4 {
+		s.log.Warn("memory for received rows is short; give the worker more, or the job less parallelism", "worker", s.cfg.Worker,
+			"job", string(cfg.Key.Job), "pipeline", int(cfg.Key.Pipeline), "consumers", consumers, "bytes_each", floor, "bytes_in_all", s.cfg.MemoryBytes)
 	}
 	for _, e := range cfg.Edges {
 		if err := a.addEdge(e, floor); err != nil {
@@ -222,7 +226,7 @@ func (a *Attempt) end(cause error, peer string) {
 	a.mu.Unlock()
 	a.s.closed(a)
 	a.release(cause)
-	if peer != "" {
+	if peer != "" && a.cfg.OnFailure == nil {
 		a.s.log.Warn("data link failed", "worker", a.s.cfg.Worker, "peer", peer, "job", string(a.cfg.Key.Job),
 			"pipeline", int(a.cfg.Key.Pipeline), "attempt", int64(a.cfg.Key.Attempt), "error", cause)
 	}

@@ -249,7 +249,9 @@ func (r *linkReader) Read(p []byte) (int, error) {
 		}
 		l.mu.Unlock()
 	}
-	return l.conn.Read(p)
+	n, err := l.conn.Read(p)
+	l.a.s.bytesIn.Add(int64(n))
+	return n, err
 }
 
 // write writes what is queued, pings when nothing is, and says stop at the end. The error is the attempt's failure.
@@ -270,8 +272,9 @@ func (l *link) write() error {
 				l.mu.Unlock()
 			}
 			all := l.iov
-			_, err := l.iov.WriteTo(l.conn)
+			n, err := l.iov.WriteTo(l.conn)
 			l.iov = all
+			l.a.s.bytesOut.Add(n)
 			l.wrote(data)
 			if err == nil {
 				continue

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,23 @@ type Service struct {
 	shaking  map[net.Conn]struct{}     // connections whose hello is not done
 	stopped  error
 	ballast  strings.Builder // while an attempt is open: memory that nobody touches
+
+	bytesIn, bytesOut atomic.Int64 // on all links
+}
+
+// Stats are sums over the life of a service, and what is open now.
+type Stats struct {
+	Attempts int   // open
+	Reserved int64 // bytes that consumers have reserved for rows
+	BytesIn  int64 // received from peers, as on the wire
+	BytesOut int64 // sent to peers
+}
+
+// Stats reads the counters.
+func (s *Service) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{Attempts: len(s.attempts), Reserved: s.budget.Used(), BytesIn: s.bytesIn.Load(), BytesOut: s.bytesOut.Load()}
 }
 
 // pipeline is the part of an AttemptKey that attempts are compared within.

@@ -112,6 +112,9 @@ func exchangeAll(t *testing.T, ex stream.Exchange, codec string) {
 		}()
 	}
 	wg.Wait()
+	if st := f.services["w1"].Stats(); ex != stream.Forward && (st.Attempts != 1 || st.BytesIn == 0 || st.BytesOut == 0 || st.Reserved == 0) {
+		t.Errorf("stats %+v", st)
+	}
 	want, times := len(e.Producers)*batches*size, 1
 	if ex == stream.Broadcast {
 		times = len(e.Consumers)

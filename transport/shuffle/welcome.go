@@ -54,6 +54,7 @@ func (s *Service) welcome(conn net.Conn) {
 	if err != nil {
 		conn.Close()
 		a.fail(hello.Worker, fmt.Errorf("answering the hello of worker %s: %w", hello.Worker, err))
+		a.leave() // in place of run
 		return
 	}
 	conn.SetDeadline(time.Time{})
