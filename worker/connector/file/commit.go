@@ -82,7 +82,7 @@ func (c *committer) Commit(ctx context.Context, prepared []checkpoint.Prepared) 
 	}
 	for dir := range dirty {
 		if err := c.s.fs.SyncDir(dir); err != nil {
-			return fmt.Errorf("sync folder %s: %w", dir, err)
+			return fmt.Errorf("sync folder %s: %w", dir, because(dir, err))
 		}
 	}
 	for _, base := range bases { // only what is empty, or left of a copy
@@ -206,7 +206,7 @@ func (c *committer) Abandon(ctx context.Context, older plan.Attempt, keep []chec
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list %s: %w", root, err)
+		return fmt.Errorf("list %s: %w", root, because(root, err))
 	}
 	for _, a := range attempts {
 		if err := ctx.Err(); err != nil {
@@ -218,7 +218,7 @@ func (c *committer) Abandon(ctx context.Context, older plan.Attempt, keep []chec
 		}
 		dir := filepath.Join(root, a.Name)
 		if err := removeAll(c.s.fs, dir, func(name string) bool { return kept[name] }); err != nil {
-			return fmt.Errorf("remove %s: %w", dir, err)
+			return fmt.Errorf("remove %s: %w", dir, because(dir, err))
 		}
 	}
 	removeEmptyAbove(c.s.fs, filepath.Join(root, "x"), c.s.tmp)

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"syscall"
 	"time"
+
+	"strait/plan/fault"
 )
 
 // FS is what the connector needs of a file system. Paths are absolute.
@@ -147,6 +149,25 @@ func (local) SyncDir(dir string) error {
 		err = cerr
 	}
 	return err
+}
+
+// because is the reason of a file system's error in a message that names the path itself: without the call, and
+// without the path where it is that one. It is fatal where the next attempt would meet the same: this user may not,
+// or nobody may.
+func because(name string, err error) error {
+	why := err
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path) && path.Path == name:
+		why = path.Err
+	case errors.As(err, &link) && (link.Old == name || link.New == name):
+		why = link.Err
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fault.Fatal(why)
+	}
+	return why
 }
 
 // walk visits the files below root in the order of their paths, folder by folder.

@@ -225,7 +225,7 @@ func (e *enumerator) cut(ctx context.Context, d *connector.Discovery) (bool, err
 	}
 	file, err := in.fs.Open(f.name)
 	if err != nil {
-		return false, fmt.Errorf("open %s: %w", f.name, err)
+		return false, in.openError(f.name, err)
 	}
 	defer file.Close()
 	if in.format == formatParquet {
@@ -280,5 +280,9 @@ func (in *input) openError(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Fatalf("file %s is not there: it was removed, or this worker does not see the folder; every worker must see it", name)
 	}
-	return fmt.Errorf("open %s: %w", name, err)
+	remedy := ""
+	if errors.Is(err, fs.ErrPermission) {
+		remedy = "; give the user of the worker the right to read it"
+	}
+	return fmt.Errorf("open %s: %w%s", name, because(name, err), remedy)
 }

@@ -107,7 +107,7 @@ func TestBadRows(t *testing.T) {
 	f("1,a\n2,\"b\n", "row 2: has a quote that is never closed", "file_format_type", "csv")
 	f("1\x01a\nx\x01b\n", `row 2: column id: "x" is not a whole number`, "file_format_type", "text")
 	f("1,\xff\n", `row 1: column name: "\xff" is not UTF-8`, "file_format_type", "csv")
-	f(`{"id":1}`+"\n{\"id\":\"x\"}\n", `row 2: column id: "\"x\"" is not a whole number`, "file_format_type", "json")
+	f(`{"id":1}`+"\n{\"id\":\"x\"}\n", `row 2: column id: "x" is not a whole number`, "file_format_type", "json")
 	f(`{"id":1}`+"\n{\"id\":\n", `row 2: "{\"id\":" is not JSON`, "file_format_type", "json")
 	f("[1]\n", `row 1: "[1]" is not an object`, "file_format_type", "json")
 	f(`{"id":{"a":1}}`, `row 1: column id: "{\"a\":1}" is an object, want int`, "file_format_type", "json")

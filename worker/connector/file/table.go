@@ -284,7 +284,7 @@ func (in *input) pathError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault.Mistake{Pos: in.pos, Path: in.at + ": path", Found: in.path + " does not exist on this host", Remedy: "write the path of a file or folder that every worker sees"}
 	case errors.Is(err, fs.ErrPermission):
-		return &fault.Mistake{Pos: in.pos, Path: in.at + ": path", Found: err.Error(), Remedy: "give the user of the worker the right to read it"}
+		return &fault.Mistake{Pos: in.pos, Path: in.at + ": path", Found: fmt.Sprintf("%s: %v", in.path, because(in.path, err)), Remedy: "give the user of the worker the right to read it"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}

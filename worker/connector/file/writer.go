@@ -360,7 +360,7 @@ func (w *writer) explain(name string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
 		remedy = "; a file stands where a folder is needed"
 	}
-	return fmt.Errorf("write %s: %w%s", name, err, remedy)
+	return fmt.Errorf("write %s: %w%s", name, because(name, err), remedy)
 }
 
 // Prepare implements connector.Writer.
@@ -471,7 +471,7 @@ func (w *writer) Close() error {
 	}
 	// Only this checkpoint's folder: those of earlier ones are prepared.
 	if err := removeAll(w.s.fs, w.base, nil); err != nil {
-		return fmt.Errorf("remove %s: %w", w.base, err)
+		return fmt.Errorf("remove %s: %w", w.base, because(w.base, err))
 	}
 	w.tmpDirs = map[string]bool{}
 	removeEmptyAbove(w.s.fs, w.base, w.s.tmp)

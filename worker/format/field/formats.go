@@ -78,6 +78,14 @@ func patterns(texts ...string) []*Pattern {
 	return out
 }
 
+// misfit says which pattern a text was read by and which option names another.
+func misfit(what, option string, p *Pattern, free bool) error {
+	if free {
+		return fmt.Errorf("is not a %s of the pattern %s or another usual one; name its pattern with %s", what, p, option)
+	}
+	return fmt.Errorf("is not a %s of the pattern %s, which %s names", what, p, option)
+}
+
 // Date reads days since 1970-01-01.
 func (f *Formats) Date(b []byte) (int32, error) {
 	c, ok := f.date.Parse(b)
@@ -94,7 +102,7 @@ func (f *Formats) Date(b []byte) (int32, error) {
 		}
 	}
 	if !ok {
-		return 0, errDate
+		return 0, misfit("date", "date_format", f.date, f.dateFree)
 	}
 	return int32(Days(c.Year, c.Month, c.Day)), nil
 }
@@ -112,7 +120,7 @@ func (f *Formats) Time(b []byte, scale int) (int64, error) {
 		}
 	}
 	if !ok {
-		return 0, errTime
+		return 0, misfit("time", "time_format", f.time, f.timeFree)
 	}
 	n := int64(c.Hour*3600+c.Minute*60+c.Sec)*1e9 + int64(c.Nano)
 	return n / UnitNanos(scale), nil
@@ -129,7 +137,7 @@ func (f *Formats) Timestamp(b []byte, scale int) (int64, error) {
 		}
 	}
 	if !ok {
-		return 0, errDateTime
+		return 0, misfit("timestamp", "datetime_format", f.stamp, f.stFree)
 	}
 	c.Offset = 0
 	return c.instant(scale)
@@ -145,7 +153,7 @@ func (f *Formats) TimestampTZ(b []byte, scale int) (int64, error) {
 		}
 	}
 	if !ok {
-		return 0, errDateTime
+		return 0, misfit("timestamp", "datetime_format", f.stamp, f.stFree)
 	}
 	return c.instant(scale)
 }

@@ -13,15 +13,12 @@ import (
 
 // What is wrong with a value. They are values, not types: callers only print them.
 var (
-	errInt      = errors.New("is not a whole number")
-	errRange    = errors.New("does not fit the type")
-	errFloat    = errors.New("is not a number")
-	errDecimal  = errors.New("is not a decimal number")
-	errDigits   = errors.New("has more digits than the decimal type holds")
-	errBool     = errors.New("is neither true nor false")
-	errDate     = errors.New("is not a date of the pattern")
-	errTime     = errors.New("is not a time of the pattern")
-	errDateTime = errors.New("is not a timestamp of the pattern")
+	errInt     = errors.New("is not a whole number")
+	errRange   = errors.New("does not fit the type")
+	errFloat   = errors.New("is not a number")
+	errDecimal = errors.New("is not a decimal number")
+	errDigits  = errors.New("has more digits than the decimal type holds")
+	errBool    = errors.New("is neither true nor false")
 )
 
 // Int reads a decimal whole number with an optional sign.

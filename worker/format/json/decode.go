@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -99,13 +100,22 @@ func (d *Decoder) Append(doc []byte) *format.RowError {
 	return nil
 }
 
-// brief cuts the unparsed tail out of fastjson's message.
+// brief cuts the unparsed tail out of fastjson's message, and what every message begins with.
 func brief(err error) error {
 	s := err.Error()
 	if i := bytes.IndexByte([]byte(s), ';'); i > 0 {
 		s = s[:i]
 	}
-	return errors.New(format.Short([]byte(s)))
+	for {
+		rest, ok := strings.CutPrefix(s, "cannot parse JSON: ")
+		if !ok {
+			rest, ok = strings.CutPrefix(s, "cannot parse object: ")
+		}
+		if !ok {
+			return errors.New(format.Short([]byte(s)))
+		}
+		s = rest
+	}
 }
 
 func (p *rowPlan) find(v *fastjson.Value) {
@@ -149,7 +159,7 @@ func (c *conv) show(v *fastjson.Value) string {
 	if v == nil {
 		return ""
 	}
-	return format.Short(v.MarshalTo(nil))
+	return format.Short(c.text(v))
 }
 
 // text is the value as SeaTunnel's asText gives it: a string's text, any other value as written.
