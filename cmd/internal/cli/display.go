@@ -2,7 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +72,25 @@ func stateText(u client.Update) (text string, urgent bool) {
 	}
 	text = string(st.Phase)
 	if st.Message == "" {
+		if why := restartText(st); why != "" {
+			text += ": " + why
+		}
 		return text, false
 	}
 	return text + ": " + st.Message, st.Phase == state.JobPending || st.Phase == state.JobRestarting
+}
+
+// restartText is what the first pipeline that begins anew says, while the job as a whole does not speak of it.
+func restartText(st *record.JobStatus) string {
+	if st.Phase != state.JobRestarting {
+		return ""
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.Pipelines)) {
+		if p := st.Pipelines[id]; p.Phase == state.PipelineDeploying && p.Message != "" {
+			return fmt.Sprintf("pipeline %d: %s", id, p.Message)
+		}
+	}
+	return ""
 }
 
 func (d *display) tell(now time.Time) {
@@ -156,11 +173,7 @@ func (d *display) count(vertices []record.VertexSummary, now time.Time) {
 
 // pipelines are the lines of the job's pipelines.
 func (d *display) pipelines() []string {
-	ids := make([]plan.PipelineID, 0, len(d.last.Status.Pipelines))
-	for id := range d.last.Status.Pipelines {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	ids := slices.Sorted(maps.Keys(d.last.Status.Pipelines))
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		p := d.last.Status.Pipelines[id]

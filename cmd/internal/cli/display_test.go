@@ -209,6 +209,13 @@ func TestPlainLines(t *testing.T) {
 		d.update(running(2, 1), after(3300*time.Millisecond))
 	}, "08:00:00 PENDING: needs 1 slot, no worker is there", "08:00:02 PENDING: needs 1 slot, all 2 are taken",
 		"08:00:03 RESTARTING: pipeline 1: attempt 2 begins at 08:00:10; the last one ended because: x")
+	f("a restart that only the pipeline explains", func(d *display) {
+		u := running(2, 2)
+		u.Status.Phase = state.JobRestarting
+		u.Status.Pipelines[2] = record.PipelineStatus{Phase: state.PipelineDeploying, Attempt: 2, Message: "worker w2 is gone"}
+		d.update(u, start)
+		d.tick(after(time.Second))
+	}, "08:00:01 RESTARTING: pipeline 2: worker w2 is gone")
 	f("a state that comes back is told again", func(d *display) {
 		d.update(running(1, 1), start)
 		d.tick(after(time.Second))

@@ -3,10 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -63,7 +67,10 @@ func runJob(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: scr.beside(c.App.Writer)}
+	ctx, unread := context.WithCancelCause(ctx)
+	defer unread(nil)
+	defer brokenPipes()()
+	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
 	if form == "json" { // standard output is one object then
 		r.stdout = scr
 	}
@@ -96,6 +103,32 @@ func runJob(c *cli.Context) error {
 	return outcome
 }
 
+// errUnread is why a job is cancelled when its output goes to a pipe that was closed: stctl run … | head.
+var errUnread = errors.New("nobody reads standard output any more")
+
+// brokenPipes makes writing to a closed pipe an error; it would end the process on the spot, with its temporary
+// folder left behind.
+func brokenPipes() (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	return func() { signal.Stop(c) }
+}
+
+// watched tells when nobody reads what is written.
+type watched struct {
+	io.Writer
+	unread func()
+}
+
+// Write implements io.Writer.
+func (w watched) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		w.unread()
+	}
+	return n, err
+}
+
 // followRun shows the job until it has ended; an interrupt wishes it cancelled.
 func followRun(alive, interrupted context.Context, c *cli.Context, scr *screen, cl *client.Client, id plan.JobID, form string) error {
 	done, finish := context.WithCancel(alive)
@@ -108,7 +141,11 @@ func followRun(alive, interrupted context.Context, c *cli.Context, scr *screen, 
 			return
 		case <-interrupted.Done():
 		}
-		scr.say("cancelling; a second interrupt leaves at once")
+		if errors.Is(context.Cause(interrupted), errUnread) {
+			scr.say("%v; cancelling", errUnread)
+		} else {
+			scr.say("cancelling; a second interrupt leaves at once")
+		}
 		if err := failpoint.Inject("cli.cancel"); err != nil {
 			return
 		}
