@@ -331,9 +331,13 @@ func TestHugePlan(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("env { parallelism = 2\njob.mode = BATCH }\nsource { In {\n")
 	x := uint32(1)
-	for i := range 60_000 { // does not compress well
-		x = x*1664525 + 1013904223
-		fmt.Fprintf(&b, "option%d = \"%08x%08x%08x\"\n", i, x, x*2654435761, x^0x5bd1e995*uint32(i))
+	for i := range 3000 { // does not compress well
+		fmt.Fprintf(&b, "option%d = \"", i)
+		for range 60 {
+			x = x*1664525 + 1013904223
+			fmt.Fprintf(&b, "%08x", x^x>>13)
+		}
+		b.WriteString("\"\n")
 	}
 	b.WriteString("} }\nsink { Out { } }\n")
 	id := f.submit(b.String(), "")

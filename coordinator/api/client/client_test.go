@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"strait/kv"
-	"strait/kv"
 	"strait/kv/keys"
 	"strait/kv/kvtest"
 	"strait/kv/record"
@@ -178,32 +177,6 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	if err := c.Watch(short, "j-10", func(u Update) error { return nil }); err == nil || ctx.Err() != nil {
 		t.Error(err)
-	}
-}
-
-// One transaction that writes word and status is told as a whole in the end, whichever mirror is quicker.
-func TestWatchSeesBothHalves(t *testing.T) {
-	e, c := start(t)
-	ctx := kvtest.Context(t)
-	for i := range 30 {
-		id, _ := c.Submit(ctx, record.Spec{Text: "x"}, plan.JobID(fmt.Sprintf("j%d", i)))
-		spec, _ := e.Store.Get(ctx, tree.Job(id))
-		began := false
-		err := c.Watch(ctx, id, func(u Update) error {
-			if !began {
-				began = true
-				_, err := e.Store.Txn(ctx, kv.Txn{Guards: []kv.Guard{kv.AtCreate(tree.Job(id), spec.CreateRev)}, Ops: []kv.Op{
-					kv.Put(tree.Pipeline(id, 1), record.MustEncode(&record.Word{Header: record.Head, Attempt: 1})), kv.Put(tree.JobStatus(id), []byte(status(spec.CreateRev, state.JobRunning)))}})
-				return err
-			}
-			if u.Status != nil && len(u.Words) == 1 {
-				return ErrStop
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !race
+
+package job
+
+// sparse says how few combinations a simulation takes.
+const sparse = 16
