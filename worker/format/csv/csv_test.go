@@ -250,7 +250,7 @@ func TestFirstErrorCounts(t *testing.T) {
 	data := []byte("1,2024-01-01,x\n2,2024-01-01,y\n3,nope,z\nfour,2024-01-01,w\n5,2024-01-01\n")
 	for block := 1; block < len(data)+1; block++ {
 		got, err := records(s, csvOptions(), data, block, block%2 == 0)
-		if err == nil || err.Error() != `column b: "nope" is not a date of the pattern` || len(got) != 2 {
+		if err == nil || err.Error() != `column b: "nope" is not a date of the pattern yyyy-MM-dd or another usual one; name its pattern with date_format` || len(got) != 2 {
 			t.Fatalf("block %d: %q, %v", block, got, err)
 		}
 		var re *format.RowError
