@@ -5,8 +5,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"strait/worker/format/field"
 )
 
 // column collects the values of one column of the open batch.
@@ -110,13 +108,15 @@ func makeArray(dt arrow.DataType, rows, nulls int, buffers ...*memory.Buffer) ar
 	return a
 }
 
-// fixed is a column of fixed-width values. read is the general way; the hot types have a parse of their own.
+// fixed is a column of fixed-width values.
 type fixed[T arrow.FixedWidthType | decimal128.Num] struct {
 	v    []T
 	null validity
 	dt   arrow.DataType
-	read func([]byte) (T, error)
-	raw  func([]T) []byte
+	// quick reads field at of the rows from r on into out, as long as it can do so in place, and gives their number.
+	quick func(v *fields, r int, out []T) int
+	read  func([]byte) (T, error) // the general way
+	raw   func([]T) []byte
 }
 
 func (c *fixed[T]) grow(n int) []T {
@@ -128,32 +128,17 @@ func (c *fixed[T]) grow(n int) []T {
 	return c.v[at:]
 }
 
+// parse implements column. The text of null is looked for first where there is one: it may be a number, too.
 func (c *fixed[T]) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
 	at := len(c.v)
 	out := c.grow(n)
-	for r := range out {
-		sp := v.spans[r*v.stride+v.at]
-		b := v.data[sp.start : sp.end&offset]
-		x, err := c.read(b)
-		if err != nil {
-			if x, err = c.slow(v, r, at+r); err != nil {
-				c.v = c.v[:at+r]
-				return r, err
+	careful := v.o.HasNull || c.quick == nil
+	for r := 0; r < n; r++ {
+		if !careful {
+			if r += c.quick(v, r, out[r:]); r == n {
+				break
 			}
 		}
-		out[r] = x
-	}
-	return n, nil
-}
-
-// careful looks for the text of null first: it may be a number, too.
-func (c *fixed[T]) careful(v *fields, n int) (int, error) {
-	at := len(c.v)
-	out := c.grow(n)
-	for r := range out {
 		x, err := c.slow(v, r, at+r)
 		if err != nil {
 			c.v = c.v[:at+r]
@@ -164,7 +149,7 @@ func (c *fixed[T]) careful(v *fields, n int) (int, error) {
 	return n, nil
 }
 
-// slow is for what read does not take at once: null, escaped text.
+// slow is for what is not read in place: null, escaped text, rare forms.
 func (c *fixed[T]) slow(v *fields, r, row int) (x T, err error) {
 	b, null := v.text(r)
 	if null || blank(b) {
@@ -188,190 +173,3 @@ func (c *fixed[T]) finish() arrow.Array {
 }
 
 func (c *fixed[T]) bytes() int { return 0 }
-
-// int64s is fixed[int64] with the digits read in place.
-type int64s struct{ fixed[int64] }
-
-func (c *int64s) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		x, ok := digits(v.data, int(sp.start), int(sp.end&offset))
-		if !ok {
-			var err error
-			if x, err = c.slow(v, r, at+r); err != nil {
-				c.v = c.v[:at+r]
-				return r, err
-			}
-		}
-		out[r] = x
-	}
-	return n, nil
-}
-
-// int32s is fixed[int32] with the digits read in place.
-type int32s struct{ fixed[int32] }
-
-func (c *int32s) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		x, ok := digits(v.data, int(sp.start), int(sp.end&offset))
-		y := int32(x)
-		if !ok || int64(y) != x {
-			var err error
-			if y, err = c.slow(v, r, at+r); err != nil {
-				c.v = c.v[:at+r]
-				return r, err
-			}
-		}
-		out[r] = y
-	}
-	return n, nil
-}
-
-// decimals is a decimal column of up to 38 digits.
-type decimals struct {
-	fixed[decimal128.Num]
-	precision, scale int
-	limit            int64 // 10^precision where it fits
-}
-
-func (c *decimals) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		start, end := int(sp.start), int(sp.end&offset)
-		x, frac, ok := pointed(v.data, start, end)
-		if ok && frac == c.scale && x < c.limit && x > -c.limit {
-			out[r] = decimal128.FromI64(x)
-			continue
-		}
-		if x, ok = field.ShortDecimal(v.data[start:end], c.precision, c.scale); ok {
-			out[r] = decimal128.FromI64(x)
-			continue
-		}
-		y, err := c.slow(v, r, at+r)
-		if err != nil {
-			c.v = c.v[:at+r]
-			return r, err
-		}
-		out[r] = y
-	}
-	return n, nil
-}
-
-// doubles is fixed[float64] with short numbers read in place: mantissa and power of ten are exact, and so is
-// their quotient rounded.
-type doubles struct{ fixed[float64] }
-
-var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
-
-func (c *doubles) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		start, end := int(sp.start), int(sp.end&offset)
-		x, frac, ok := pointed(v.data, start, end)
-		if ok && x != 0 && x < 1<<53 && x > -1<<53 { // -0.0 keeps its sign the other way
-			out[r] = float64(x) / pow10[frac]
-			continue
-		}
-		y, err := c.read(v.data[start:end])
-		if err != nil {
-			if y, err = c.slow(v, r, at+r); err != nil {
-				c.v = c.v[:at+r]
-				return r, err
-			}
-		}
-		out[r] = y
-	}
-	return n, nil
-}
-
-// dates is fixed[arrow.Date32] for the usual layouts.
-type dates struct {
-	fixed[arrow.Date32]
-	f *field.Formats
-}
-
-func (c *dates) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		x, ok := c.f.QuickDate(v.data[sp.start : sp.end&offset])
-		if ok {
-			out[r] = arrow.Date32(x)
-			continue
-		}
-		y, err := c.slow(v, r, at+r)
-		if err != nil {
-			c.v = c.v[:at+r]
-			return r, err
-		}
-		out[r] = y
-	}
-	return n, nil
-}
-
-// stamps is fixed[arrow.Timestamp] for the usual layouts; per is the units of a second.
-type stamps struct {
-	fixed[arrow.Timestamp]
-	f   *field.Formats
-	per int64
-}
-
-func (c *stamps) parse(v *fields, n int) (int, error) {
-	if v.o.HasNull || c.per != 1e6 {
-		return c.careful(v, n)
-	}
-	at := len(c.v)
-	out := c.grow(n)
-	k := v.at
-	for r := range out {
-		sp := v.spans[k]
-		k += v.stride
-		x, ok := c.f.QuickTimestamp(v.data[sp.start : sp.end&offset])
-		if ok {
-			out[r] = arrow.Timestamp(x * 1e6)
-			continue
-		}
-		y, err := c.slow(v, r, at+r)
-		if err != nil {
-			c.v = c.v[:at+r]
-			return r, err
-		}
-		out[r] = y
-	}
-	return n, nil
-}

@@ -148,63 +148,65 @@ func newColumn(t *schema.Type, o *Options, codec *field.Codec) column {
 	f, scale := o.Formats, t.Scale
 	switch t.Kind {
 	case schema.BigInt:
-		return &int64s{fixed[int64]{dt: dt, raw: arrow.Int64Traits.CastToBytes, read: field.Int}}
+		return &fixed[int64]{dt: dt, raw: arrow.Int64Traits.CastToBytes, quick: quickInt64, read: field.Int}
 	case schema.Int:
-		return &int32s{fixed[int32]{dt: dt, raw: arrow.Int32Traits.CastToBytes, read: func(b []byte) (int32, error) {
+		return &fixed[int32]{dt: dt, raw: arrow.Int32Traits.CastToBytes, quick: quickInt32, read: func(b []byte) (int32, error) {
 			n, err := field.IntOf(b, 32)
 			return int32(n), err
-		}}}
+		}}
 	case schema.SmallInt:
-		return &fixed[int16]{dt: dt, raw: arrow.Int16Traits.CastToBytes, read: func(b []byte) (int16, error) {
+		return general(dt, arrow.Int16Traits.CastToBytes, func(b []byte) (int16, error) {
 			n, err := field.IntOf(b, 16)
 			return int16(n), err
-		}}
+		})
 	case schema.TinyInt:
-		return &fixed[int8]{dt: dt, raw: arrow.Int8Traits.CastToBytes, read: func(b []byte) (int8, error) {
+		return general(dt, arrow.Int8Traits.CastToBytes, func(b []byte) (int8, error) {
 			n, err := field.IntOf(b, 8)
 			return int8(n), err
-		}}
+		})
 	case schema.Double:
-		return &doubles{fixed[float64]{dt: dt, raw: arrow.Float64Traits.CastToBytes, read: func(b []byte) (float64, error) { return field.Float(b, 64) }}}
+		return &fixed[float64]{dt: dt, raw: arrow.Float64Traits.CastToBytes, quick: quickFloat64, read: func(b []byte) (float64, error) { return field.Float(b, 64) }}
 	case schema.Float:
-		return &fixed[float32]{dt: dt, raw: arrow.Float32Traits.CastToBytes, read: func(b []byte) (float32, error) {
+		return general(dt, arrow.Float32Traits.CastToBytes, func(b []byte) (float32, error) {
 			x, err := field.Float(b, 32)
 			return float32(x), err
-		}}
+		})
 	case schema.Date:
-		return &dates{fixed[arrow.Date32]{dt: dt, raw: arrow.Date32Traits.CastToBytes, read: func(b []byte) (arrow.Date32, error) {
+		return &fixed[arrow.Date32]{dt: dt, raw: arrow.Date32Traits.CastToBytes, quick: quickDate(f), read: func(b []byte) (arrow.Date32, error) {
 			n, err := f.Date(b)
 			return arrow.Date32(n), err
-		}}, f}
+		}}
 	case schema.Time:
-		return &fixed[arrow.Time64]{dt: dt, raw: arrow.Time64Traits.CastToBytes, read: func(b []byte) (arrow.Time64, error) {
+		return general(dt, arrow.Time64Traits.CastToBytes, func(b []byte) (arrow.Time64, error) {
 			n, err := f.Time(b, scale)
 			return arrow.Time64(n), err
-		}}
+		})
 	case schema.Timestamp, schema.TimestampTZ:
 		read := f.Timestamp
 		if t.Kind == schema.TimestampTZ {
 			read = f.TimestampTZ
 		}
-		return &stamps{fixed[arrow.Timestamp]{dt: dt, raw: arrow.TimestampTraits.CastToBytes, read: func(b []byte) (arrow.Timestamp, error) {
+		return &fixed[arrow.Timestamp]{dt: dt, raw: arrow.TimestampTraits.CastToBytes, quick: quickTimestamp(f, scale), read: func(b []byte) (arrow.Timestamp, error) {
 			n, err := read(b, scale)
 			return arrow.Timestamp(n), err
-		}}, f, 1e9 / field.UnitNanos(scale)}
+		}}
 	case schema.Decimal:
 		if t.Precision > 38 {
 			break
 		}
-		p, limit := t.Precision, int64(1)
-		for range min(p, 18) {
-			limit *= 10
-		}
-		return &decimals{fixed[decimal128.Num]{dt: dt, raw: arrow.Decimal128Traits.CastToBytes, read: func(b []byte) (decimal128.Num, error) {
+		p := t.Precision
+		return &fixed[decimal128.Num]{dt: dt, raw: arrow.Decimal128Traits.CastToBytes, quick: quickDecimal(p, scale), read: func(b []byte) (decimal128.Num, error) {
 			return field.Decimal128(b, p, scale)
-		}}, p, scale, limit}
+		}}
 	case schema.String:
 		return &texts{dt: dt, utf8: true}
 	case schema.Bytes, schema.BinaryVector, schema.Float16Vector, schema.BFloat16Vector:
 		return &texts{dt: dt}
 	}
 	return &built{b: array.NewBuilder(memory.DefaultAllocator, dt), t: t, dt: dt, codec: codec}
+}
+
+// general is a column whose values are all read one way.
+func general[T arrow.FixedWidthType](dt arrow.DataType, raw func([]T) []byte, read func([]byte) (T, error)) column {
+	return &fixed[T]{dt: dt, raw: raw, quick: quickAny(read), read: read}
 }
