@@ -122,7 +122,7 @@ func TestBlackhole(t *testing.T) {
 		sender, receiver := spoiled(t, r, 600*time.Millisecond, traffic)
 		mustSay(t, "receiver", receiver, "silent for 600ms", "worker w0 stopped")
 		mustSay(t, "sender", sender, "silent for 600ms", "taken no data", "worker w1 stopped")
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("noticed after %s", took)
 		}
 	}
@@ -132,10 +132,10 @@ func TestBlackhole(t *testing.T) {
 func TestPingsKeepIdleLinks(t *testing.T) {
 	s := testTable("t")
 	e := stream.Edge{ID: 1, Exchange: stream.Forward, Tables: []*batch.Schema{s}, Producers: []string{"w0"}, Consumers: []string{"w1"}}
-	f := newFleet(t, 2, []stream.Edge{e}, fleetOptions{config: func(_ string, c *Config) { c.SilentAfter = 300 * time.Millisecond }})
+	f := newFleet(t, 2, []stream.Edge{e}, fleetOptions{config: func(_ string, c *Config) { c.SilentAfter = 1500 * time.Millisecond }})
 	defer f.stop()
 	f.connect()
-	time.Sleep(1200 * time.Millisecond)
+	time.Sleep(4 * time.Second) // idle for longer than the deadline is what is tested
 	if err := f.attempts["w0"].Output(1, 0).Send(f.ctx, rowsOf(s, 0, 0, 10)); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestSlowNetwork(t *testing.T) {
 	e := stream.Edge{ID: 1, Exchange: stream.Forward, Tables: []*batch.Schema{s}, Producers: []string{"w0"}, Consumers: []string{"w1"}}
 	var p *proxy
 	f := newFleet(t, 2, []stream.Edge{e}, fleetOptions{
-		config: func(_ string, c *Config) { c.SilentAfter = time.Second; c.Codec = "none" },
+		config: func(_ string, c *Config) { c.SilentAfter = 3 * time.Second; c.Codec = "none" },
 		via: func(from, to, addr string) string {
 			if from != "w0" {
 				return addr
@@ -162,7 +162,7 @@ func TestSlowNetwork(t *testing.T) {
 	defer f.stop()
 	defer func() { p.close() }()
 	f.connect()
-	p.set(rules{perSecond: 300_000})
+	p.set(rules{perSecond: 120_000})
 	go func() {
 		out := f.attempts["w0"].Output(1, 0)
 		for i := range 20 {
