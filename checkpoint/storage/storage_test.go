@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"strait/checkpoint"
@@ -202,17 +203,41 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// A full disk: the error says so and what to do, and no partial file stays. /dev/full stands for the disk.
+// A full disk: the error says so and what to do, no partial file stays, and with space again the same Put succeeds.
 func TestFull(t *testing.T) {
-	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("no /dev/full here")
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v", err)
 	}
-	_, err = f.Write([]byte("x"))
-	_ = f.Close()
-	l := open(t)
-	err = l.putError("j/1/x", err)
+	defer func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	l, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	data := make([]byte, 200<<10)
+	rand.New(rand.NewSource(2)).Read(data)
+	if _, err := l.Put(ctx, "j/1/fits", data); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Put(ctx, "j/1/state", append(data[:len(data):len(data)], 1))
 	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free space") || !strings.Contains(err.Error(), l.Dir()) {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "j/1/*")); err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "j/1", tempPrefix+"*")); err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	if err := l.Delete(ctx, "j/1/fits"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Put(ctx, "j/1/state", data); err != nil {
 		t.Fatal(err)
 	}
 }

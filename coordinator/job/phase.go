@@ -93,7 +93,13 @@ func (x *stepper) phases() {
 	if ends && ended+closing == words {
 		x.move(state.JobClosing)
 	}
-	if x.st.Phase == state.JobClosing && clean == words {
+	if x.st.Phase != state.JobClosing {
+		return
+	}
+	if x.st.Reason == "" {
+		x.st.Message = waits
+	}
+	if clean == words {
 		x.end(outcome)
 	}
 }
