@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"strait/checkpoint/failpoint"
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/physical"
@@ -26,14 +27,14 @@ func (h *host) build(a *record.Assignment) {
 	h.beside(func() {
 		ctx, cancel := context.WithTimeoutCause(p.ctx, h.l.cfg.BuildLimit, fmt.Errorf("the attempt was not built within %v", h.l.cfg.BuildLimit))
 		defer cancel()
-		err := h.make(ctx, p, a)
+		err := h.protect("the build", func() error { return h.make(ctx, p, a) })
 		close(p.built)
 		e := keeper.Built{Attempt: a.Attempt}
 		switch {
 		case err == nil:
 			e.Aggregated = p.tasks.Aggregates()
-		case p.ctx.Err() != nil:
-			return // it was told to stop
+		case p.ctx.Err() != nil, errors.As(err, new(*stream.LinkError)):
+			return // it was told to stop, or OnFailure says it
 		default:
 			f := task.NewFailure(h.id, a.Attempt, h.l.cfg.Name, err)
 			h.note(f)
@@ -58,6 +59,9 @@ func (h *host) make(ctx context.Context, p *part, a *record.Assignment) error {
 	}
 	if f.placement.Attempt != a.Attempt {
 		return fmt.Errorf("the placement is of attempt %d, the assignment of attempt %d", f.placement.Attempt, a.Attempt)
+	}
+	if err := failpoint.Inject("worker.build"); err != nil {
+		return err
 	}
 	full, err := h.l.plans.get(ctx, h.l, h.job, f.head)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -144,6 +145,17 @@ func (h *host) beside(f func()) {
 	}()
 }
 
+// protect keeps a panic within its attempt: it is a bug, and costs one job, not the other jobs of this worker.
+func (h *host) protect(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("panicked", "what", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("BUG: %s panicked: %v; the stack is in the log of this worker", what, p)
+		}
+	}()
+	return f()
+}
+
 // seeWord hands the control word on.
 func (h *host) seeWord(b mirror.Batch) {
 	if b.Initial && len(b.Events) == 0 {
@@ -190,35 +202,46 @@ func (h *host) do(a keeper.Action) {
 		})
 	case keeper.Commit:
 		h.beside(func() {
-			err := h.commit(p, a.N)
+			err := h.protect("the commit", func() error { return h.commit(p, a.N) })
 			h.came(p, err, keeper.Committed{Attempt: p.attempt, N: a.N})
 		})
 	case keeper.Replay:
 		h.beside(func() {
-			all, err := h.manifest(p, a.N)
-			if err == nil {
-				err = p.tasks.Replay(all, a.Skip)
-			}
+			err := h.protect("the replay of commits", func() error {
+				all, err := h.manifest(p, a.N)
+				if err == nil {
+					err = p.tasks.Replay(all, a.Skip)
+				}
+				return err
+			})
 			h.came(p, err, keeper.Replayed{Attempt: p.attempt, N: a.N})
 		})
 	case keeper.Abandon:
 		h.beside(func() {
-			keep, err := h.manifest(p, a.Keep)
-			if err == nil {
-				err = p.tasks.Abandon(keep)
-			}
+			err := h.protect("the abandonment", func() error {
+				keep, err := h.manifest(p, a.Keep)
+				if err == nil {
+					err = p.tasks.Abandon(keep)
+				}
+				return err
+			})
 			h.came(p, err, keeper.Abandoned{Attempt: p.attempt})
 		})
 	case keeper.Ack:
 		h.beside(func() {
-			n, ok, err := h.ack(p, a.N, a.Rev)
+			var n int
+			var ok bool
+			err := h.protect("the ack", func() (err error) {
+				n, ok, err = h.ack(p, a.N, a.Rev)
+				return err
+			})
 			if ok || err != nil {
 				h.came(p, err, keeper.Acked{Attempt: p.attempt, N: a.N, Prepared: n})
 			}
 		})
 	case keeper.Mark:
 		h.beside(func() {
-			if err := h.mark(p, a.N, a.Rev); err != nil {
+			if err := h.protect("the mark of a commit", func() error { return h.mark(p, a.N, a.Rev) }); err != nil {
 				h.came(p, err, nil)
 			}
 		})

@@ -221,6 +221,9 @@ func (a *Attempt) end(cause error, peer string) {
 		a.wg.Add(1)
 	}
 	a.cause = fmt.Errorf("%s: %w", describe(a.cfg.Key), cause)
+	if peer != "" {
+		a.cause = &stream.LinkError{Peer: peer, Err: a.cause}
+	}
 	cause = a.cause
 	close(a.done)
 	a.mu.Unlock()

@@ -88,3 +88,15 @@ type Input interface {
 	Hold(channel int)
 	Release()
 }
+
+// LinkError is what the calls of an attempt return once the connection to a worker has failed. The transport also
+// reports it once by itself.
+type LinkError struct {
+	Peer string // worker
+	Err  error
+}
+
+func (e *LinkError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *LinkError) Unwrap() error { return e.Err }

@@ -331,6 +331,11 @@ func (a *Attempt) fail(err error) {
 	if err == nil || stopped(a.ctx, err) {
 		return
 	}
+	if link := (*stream.LinkError)(nil); errors.As(err, &link) {
+		// The transport reports it, with the peer: as a failure of this task it would count as a restart.
+		a.cancel(fmt.Errorf("%w: %w", errStopped, err))
+		return
+	}
 	a.mu.Lock()
 	first := !a.failed && !a.over
 	a.failed = true

@@ -62,16 +62,17 @@ func (a *Attempt) beside(list func(add func(commit func() error))) error {
 	errs := make([]error, len(commits))
 	done := make(chan error, 1)
 	ok := a.goes(func() {
-		if err := failpoint.Inject("task.commit"); err != nil {
-			done <- err
-			return
-		}
-		var wg sync.WaitGroup
-		for i, c := range commits {
-			wg.Go(func() { errs[i] = c() })
-		}
-		wg.Wait()
-		done <- worst(errs)
+		done <- protect(a.cfg.Log, func() string { return "the committers" }, func() error {
+			if err := failpoint.Inject("task.commit"); err != nil {
+				return err
+			}
+			var wg sync.WaitGroup
+			for i, c := range commits {
+				wg.Go(func() { errs[i] = c() })
+			}
+			wg.Wait()
+			return worst(errs)
+		})
 	})
 	if !ok {
 		return errStopped

@@ -14,6 +14,7 @@ import (
 	"strait/plan"
 	"strait/plan/fault"
 	"strait/transport/batch"
+	"strait/transport/stream"
 	"strait/worker/task/tasktest"
 )
 
@@ -189,4 +190,26 @@ func TestHungCallsAreNamed(t *testing.T) {
 	f("writer", "v1 (TestTwoPhase): Write", func(w *tasktest.World, stuck func()) {
 		w.OnWrite = func(context.Context, *batch.Batch) error { stuck(); return nil }
 	})
+}
+
+// TestBrokenLinkIsNotAFailureOfTheTask: the transport reports it, with the peer; the tasks only end.
+func TestBrokenLinkIsNotAFailureOfTheTask(t *testing.T) {
+	w := tasktest.New(t, 1, 1<<40)
+	reading := make(chan struct{}, 1)
+	w.OnRead = func(context.Context, int, string) error {
+		select {
+		case reading <- struct{}{}:
+		default:
+		}
+		return nil
+	}
+	x := build(t, tasktest.Plan(t, chain(1, "TestSource"), chain(1, "TestTwoPhase")), nil)
+	x.net.broken.Store(&stream.LinkError{Peer: "w2", Err: errors.New("reset")})
+	x.Start(1)
+	within(t, "a read", reading)
+	<-x.ctx.Done()
+	x.stop(t)
+	if len(x.failures) > 0 {
+		t.Errorf("reported: %+v", x.failures)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +112,8 @@ type fakeNet struct {
 	a     *Attempt
 	outs  int
 	block chan struct{} // closed by the test: until then Send blocks
+	// broken is what Send returns
+	broken atomic.Pointer[stream.LinkError]
 }
 
 func (n *fakeNet) Control(_ string, frame []byte) error {
@@ -148,6 +151,9 @@ type fakeOutput struct {
 
 func (o *fakeOutput) push(c int, e stream.Element) { o.n.in(o.edge, c).push(o.producer, e) }
 func (o *fakeOutput) Send(ctx context.Context, b *batch.Batch) error {
+	if err := o.n.broken.Load(); err != nil {
+		return err
+	}
 	if o.n.block != nil {
 		select {
 		case <-o.n.block:
