@@ -9,8 +9,10 @@
 //	task.prepare=sleep:3s   wait there
 //	task.prepare=panic
 //
-// With kill, a file may be named after '/', as in kill@2/PATH: it is created first, and while it is there the
-// point does nothing, so that the restarted process goes on.
+//	task.prepare=hold/PATH  wait there until something is written into the file
+//
+// With every action a file may be named after '/', as in kill@2/PATH: it is created first, and while it is there the
+// point does nothing, so that the restarted process goes on. A test sees by it that the point is reached.
 //
 // A leaf: everybody may import it and it imports nothing of ours.
 package failpoint

@@ -6,14 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
+
+var held string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "failpoint-")
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("STRAIT_FAILPOINTS", "a=error; b=error@2;c=error@1"+filepath.Join(dir, "once"))
+	os.Setenv("STRAIT_FAILPOINTS", "a=error; b=error@2;c=error@1"+filepath.Join(dir, "once")+";d=hold"+filepath.Join(dir, "held"))
+	held = filepath.Join(dir, "held")
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -32,4 +36,25 @@ func TestInject(t *testing.T) {
 	fails("b", false, true, false)
 	fails("c", true, false)
 	fails("unnamed", false)
+}
+
+func TestHold(t *testing.T) {
+	done := make(chan error)
+	go func() { done <- Inject("d") }()
+	for _, err := os.Stat(held); err != nil; _, err = os.Stat(held) {
+		select {
+		case <-done:
+			t.Fatal("not held")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := Inject("d"); err != nil { // taken
+		t.Error(err)
+	}
+	if err := os.WriteFile(held, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

@@ -64,6 +64,13 @@ func Inject(name string) error {
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
+	case "hold":
+		for {
+			if st, err := os.Stat(p.once); err != nil || st.Size() > 0 {
+				return nil
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
 	case "sleep":
 		d, err := time.ParseDuration(p.argument)
 		if err != nil {
