@@ -92,7 +92,7 @@ func TestCalendar(t *testing.T) {
 
 func TestAppendFloat(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.0", math.Copysign(0, -1): "-0.0", 1: "1.0", 1.5: "1.5", 100: "100.0", 0.001: "0.001", 0.0001: "1.0E-4", 9999999: "9999999.0",
-		1e7: "1.0E7", 1.25e10: "1.25E10", -1e300: "-1.0E300", math.Inf(1): "Infinity", math.Inf(-1): "-Infinity", 4.9e-324: "5.0E-324", 123456.789: "123456.789"} {
+		1e7: "1.0E7", 1.25e10: "1.25E10", -1e300: "-1.0E300", 9.99e-4: "9.99E-4", math.Inf(1): "Infinity", math.Inf(-1): "-Infinity", 4.9e-324: "5.0E-324", 123456.789: "123456.789"} {
 		if got := string(AppendFloat(nil, v, 64)); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
@@ -127,9 +127,9 @@ func TestDecimal(t *testing.T) {
 	f("0000000000000000000000001", 10, 1, "1.0")
 	f("1e3", 10, 1, "1000.0")
 	f("1.5E-3", 10, 4, "0.0015")
-	f("9.99", 2, 1, errDigits.Error())
-	f("99.95", 3, 1, errDigits.Error())
-	f("1e999999", 10, 1, errDigits.Error())
+	f("9.99", 2, 1, ErrDigits.Error())
+	f("99.95", 3, 1, ErrDigits.Error())
+	f("1e999999", 10, 1, ErrDigits.Error())
 	f("1e-999999", 10, 1, "0.0")
 	f("0e999999", 10, 1, "0.0")
 	f("", 10, 1, errDecimal.Error())

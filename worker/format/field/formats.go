@@ -51,13 +51,14 @@ func DefaultFormats() *Formats {
 
 // Usual forms, tried in order where the job names no pattern.
 var (
-	usualDates = patterns("yyyy-M-d", "yyyy/M/d", "yyyyMMdd", "yyyy.M.d", "yyyy年M月d日")
-	usualTimes = patterns("HH:mm:ss.SSSSSSSSS", "HH:mm")
-	usualISO   = patterns("yyyy-M-d H:m:s", "yyyy/M/d H:m:s", "yyyyMMddHHmmss", "yyyy.M.d H:m:s", "yyyy-M-d H:m", "yyyy/M/d H:m",
+	usualDates = Patterns("yyyy-M-d", "yyyy/M/d", "yyyyMMdd", "yyyy.M.d", "yyyy年M月d日")
+	usualTimes = Patterns("HH:mm:ss.SSSSSSSSS", "HH:mm")
+	usualISO   = Patterns("yyyy-M-d H:m:s", "yyyy/M/d H:m:s", "yyyyMMddHHmmss", "yyyy.M.d H:m:s", "yyyy-M-d H:m", "yyyy/M/d H:m",
 		"yyyy-MM-dd", "yyyy/MM/dd", "yyyy年M月d日 H时m分s秒")
 )
 
-func patterns(texts ...string) []*Pattern {
+// Patterns are several patterns known to be right.
+func Patterns(texts ...string) []*Pattern {
 	out := make([]*Pattern, len(texts))
 	for i, t := range texts {
 		out[i] = MustPattern(t)

@@ -10,12 +10,12 @@ func clock(b []byte) (c Clock, ok bool) {
 		return c, false
 	}
 	c = Clock{Year: 1970, Month: 1, Day: 1, Hour: int(h), Minute: int(m), Sec: int(s), HasClock: true}
-	c.Nano, ok = fraction(b[8:])
+	c.Nano, ok = Fraction(b[8:])
 	return c, ok
 }
 
-// fraction reads nothing, or a point (or comma) and one to nine digits.
-func fraction(b []byte) (int, bool) {
+// Fraction reads nothing, or a point (or comma) and one to nine digits.
+func Fraction(b []byte) (int, bool) {
 	if len(b) == 0 {
 		return 0, true
 	}
@@ -59,17 +59,24 @@ func isoStamp(b []byte) (c Clock, ok bool) {
 	for end < len(rest) && rest[end] != 'Z' && rest[end] != '+' && rest[end] != '-' {
 		end++
 	}
-	if c.Nano, ok = fraction(rest[:end]); !ok {
+	if c.Nano, ok = Fraction(rest[:end]); !ok {
 		return c, false
 	}
 	if end < len(rest) {
-		m := matcher{b: rest, at: end}
-		if !m.offset(nil) || m.at != len(rest) {
+		if c.Offset, c.HasOffset = Offset(rest[end:]); !c.HasOffset {
 			return c, false
 		}
-		c.Offset, c.HasOffset = m.c.Offset, true
 	}
 	return c, c.valid()
+}
+
+// Offset reads the seconds east of UTC: Z, +hh, +hhmm, +hh:mm or +hh:mm:ss.
+func Offset(b []byte) (int, bool) {
+	m := matcher{b: b}
+	if !m.offset() || m.at != len(b) {
+		return 0, false
+	}
+	return m.c.Offset, true
 }
 
 var (
@@ -110,4 +117,49 @@ func appendClock(dst []byte, c *Clock) []byte {
 		width--
 	}
 	return pad(append(dst, '.'), n, width)
+}
+
+// AppendJavaDate writes a date as LocalDate.toString does.
+func AppendJavaDate(dst []byte, days int32) []byte {
+	var c Clock
+	c.Year, c.Month, c.Day = Civil(int64(days))
+	return appendJavaDate(dst, &c)
+}
+
+// AppendJavaTime writes a time of day as LocalTime.toString does: seconds and a fraction only where they are not
+// zero, the fraction in three, six or nine digits.
+func AppendJavaTime(dst []byte, v int64, scale int) []byte {
+	c := ClockOf(v, scale)
+	return appendJavaClock(dst, &c)
+}
+
+// AppendJavaTimestamp writes a date and a time as LocalDateTime.toString does.
+func AppendJavaTimestamp(dst []byte, v int64, scale int) []byte {
+	c := ClockOf(v, scale)
+	return appendJavaClock(append(appendJavaDate(dst, &c), 'T'), &c)
+}
+
+func appendJavaDate(dst []byte, c *Clock) []byte {
+	if c.Year > 9999 {
+		dst = append(dst, '+')
+	}
+	return isoDate.Append(dst, c)
+}
+
+func appendJavaClock(dst []byte, c *Clock) []byte {
+	dst = append(pad(dst, c.Hour, 2), ':')
+	dst = pad(dst, c.Minute, 2)
+	if c.Sec == 0 && c.Nano == 0 {
+		return dst
+	}
+	dst = pad(append(dst, ':'), c.Sec, 2)
+	switch {
+	case c.Nano == 0:
+		return dst
+	case c.Nano%1e6 == 0:
+		return pad(append(dst, '.'), c.Nano/1e6, 3)
+	case c.Nano%1e3 == 0:
+		return pad(append(dst, '.'), c.Nano/1e3, 6)
+	}
+	return pad(append(dst, '.'), c.Nano, 9)
 }

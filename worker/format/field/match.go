@@ -139,7 +139,7 @@ func (m *matcher) step(o *op) bool {
 		m.at += 2
 		return true
 	case opOffset:
-		return m.offset(o)
+		return m.offset()
 	case opFraction:
 		v, n := m.digits(o.n)
 		if n != o.n {
@@ -228,7 +228,7 @@ func (m *matcher) digits(atMost int) (v, n int) {
 }
 
 // offset reads Z, +hh, +hhmm or +hh:mm, whatever the number of letters.
-func (m *matcher) offset(*op) bool {
+func (m *matcher) offset() bool {
 	if m.at >= len(m.b) {
 		return false
 	}

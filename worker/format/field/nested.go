@@ -41,7 +41,7 @@ func (c *Codec) Append(b array.Builder, t *schema.Type, text []byte, level int) 
 		if level+1 >= len(c.Separators) {
 			return errDeep
 		}
-		elem := elemOf(t)
+		elem := Elem(t)
 		lb := b.(*array.ListBuilder)
 		lb.Append(true)
 		return c.each(text, c.Separators[level+1], func(part []byte) error {
@@ -51,7 +51,7 @@ func (c *Codec) Append(b array.Builder, t *schema.Type, text []byte, level int) 
 		if level+2 >= len(c.Separators) {
 			return errDeep
 		}
-		key, elem := keyOf(t), elemOf(t)
+		key, elem := Key(t), Elem(t)
 		mb := b.(*array.MapBuilder)
 		mb.Append(true)
 		return c.each(text, c.Separators[level+1], func(part []byte) error {
@@ -110,14 +110,16 @@ var (
 	int32Type   = schema.Of(schema.Int)
 )
 
-func elemOf(t *schema.Type) *schema.Type {
+// Elem is the type of the elements of an array or a vector of floats, or of the values of a map.
+func Elem(t *schema.Type) *schema.Type {
 	if t.Kind == schema.FloatVector || t.Kind == schema.SparseFloatVector {
 		return &float32Type
 	}
 	return t.Elem
 }
 
-func keyOf(t *schema.Type) *schema.Type {
+// Key is the type of the keys of a map or a sparse vector.
+func Key(t *schema.Type) *schema.Type {
 	if t.Kind == schema.SparseFloatVector {
 		return &int32Type
 	}
@@ -233,9 +235,9 @@ func (c *Codec) AppendText(dst []byte, t *schema.Type, a arrow.Array, i, level i
 			if j > int(from) {
 				dst = append(dst, c.sep(level+1)...)
 			}
-			dst = c.OrNull(dst, keyOf(t), a.Keys(), j, level+1)
+			dst = c.OrNull(dst, Key(t), a.Keys(), j, level+1)
 			dst = append(dst, c.sep(level+2)...)
-			dst = c.OrNull(dst, elemOf(t), a.Items(), j, level+1)
+			dst = c.OrNull(dst, Elem(t), a.Items(), j, level+1)
 		}
 		return dst
 	case *array.List:
@@ -244,7 +246,7 @@ func (c *Codec) AppendText(dst []byte, t *schema.Type, a arrow.Array, i, level i
 			if j > int(from) {
 				dst = append(dst, c.sep(level+1)...)
 			}
-			dst = c.OrNull(dst, elemOf(t), a.ListValues(), j, level+1)
+			dst = c.OrNull(dst, Elem(t), a.ListValues(), j, level+1)
 		}
 		return dst
 	case *array.Struct:
@@ -277,7 +279,8 @@ func (c *Codec) sep(level int) string {
 	return c.Separators[len(c.Separators)-1]
 }
 
-// AppendScalarText writes row i of a, which is not null and has no parts. Bytes are written as they are.
+// AppendScalarText writes row i of a, which is not null and has no parts. Bytes are written as they are. f is for dates
+// and times only.
 func AppendScalarText(dst []byte, f *Formats, t *schema.Type, a arrow.Array, i int) []byte {
 	switch a := a.(type) {
 	case *array.String:

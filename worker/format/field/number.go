@@ -17,7 +17,7 @@ var (
 	errRange   = errors.New("does not fit the type")
 	errFloat   = errors.New("is not a number")
 	errDecimal = errors.New("is not a decimal number")
-	errDigits  = errors.New("has more digits than the decimal type holds")
+	ErrDigits  = errors.New("has more digits than the decimal type holds")
 	errBool    = errors.New("is neither true nor false")
 )
 
@@ -162,7 +162,7 @@ func Decimal128(b []byte, precision, scale int) (decimal128.Num, error) {
 	if n, ok := ShortDecimal(b, precision, scale); ok {
 		return decimal128.FromI64(n), nil
 	}
-	v, err := bigDecimal(b, precision, scale)
+	v, _, err := Unscaled(b, precision, scale)
 	if err != nil {
 		return decimal128.Num{}, err
 	}
@@ -171,7 +171,7 @@ func Decimal128(b []byte, precision, scale int) (decimal128.Num, error) {
 
 // Decimal256 is Decimal128 for precisions above 38.
 func Decimal256(b []byte, precision, scale int) (decimal256.Num, error) {
-	v, err := bigDecimal(b, precision, scale)
+	v, _, err := Unscaled(b, precision, scale)
 	if err != nil {
 		return decimal256.Num{}, err
 	}
@@ -223,8 +223,10 @@ func ShortDecimal(b []byte, precision, scale int) (int64, bool) {
 	return n, true
 }
 
-// bigDecimal is the general case: any number of digits, rounding, an exponent.
-func bigDecimal(b []byte, precision, scale int) (*big.Int, error) {
+// Unscaled reads a decimal number of any form and length as a whole number of units of the scale. rounded says that
+// digits were lost, half of a unit up and away from zero; it also holds when there are more digits than precision
+// (ErrDigits).
+func Unscaled(b []byte, precision, scale int) (v *big.Int, rounded bool, err error) {
 	s := b
 	neg := false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
@@ -245,30 +247,31 @@ func bigDecimal(b []byte, precision, scale int) (*big.Int, error) {
 		case (c == 'e' || c == 'E') && len(mant) > 0:
 			e, err := Int(s[i+1:])
 			if err != nil {
-				return nil, errDecimal
+				return nil, false, errDecimal
 			}
 			if e > 1000 || e < -100000 {
-				if allZero(mant) {
-					return new(big.Int), nil
+				switch {
+				case allZero(mant):
+					return new(big.Int), false, nil
+				case e > 0:
+					return nil, false, ErrDigits
 				}
-				if e > 0 {
-					return nil, errDigits
-				}
-				return new(big.Int), nil
+				return new(big.Int), true, nil
 			}
 			exp = int(e)
 			i = len(s)
 		default:
-			return nil, errDecimal
+			return nil, false, errDecimal
 		}
 	}
 	if len(mant) == 0 {
-		return nil, errDecimal
+		return nil, false, errDecimal
 	}
 	up := scale - frac + exp // digits to append; negative: to round off
 	round := false
 	if up < 0 {
 		cut := len(mant) + up
+		rounded = !allZero(mant[max(cut, 0):])
 		if cut < 0 {
 			mant = append(mant[:0], '0')
 		} else {
@@ -284,11 +287,12 @@ func bigDecimal(b []byte, precision, scale int) (*big.Int, error) {
 		mant = append(mant, '0')
 	}
 	if !allZero(mant) && len(mant)+up > precision {
-		return nil, errDigits
+		return nil, rounded, ErrDigits
 	}
-	v, ok := new(big.Int).SetString(string(mant), 10)
+	var ok bool
+	v, ok = new(big.Int).SetString(string(mant), 10)
 	if !ok {
-		return nil, errDecimal
+		return nil, false, errDecimal
 	}
 	if up > 0 && v.Sign() != 0 {
 		v.Mul(v, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(up)), nil))
@@ -296,13 +300,13 @@ func bigDecimal(b []byte, precision, scale int) (*big.Int, error) {
 	if round {
 		v.Add(v, big.NewInt(1))
 		if v.Cmp(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)) >= 0 {
-			return nil, errDigits
+			return nil, rounded, ErrDigits
 		}
 	}
 	if neg {
 		v.Neg(v)
 	}
-	return v, nil
+	return v, rounded, nil
 }
 
 func allZero(digits []byte) bool {

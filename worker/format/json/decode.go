@@ -239,10 +239,7 @@ func (c *conv) list(b *array.ListBuilder, t *schema.Type, v *fastjson.Value) err
 	if err != nil {
 		return fmt.Errorf("is %s, want a list", word(v))
 	}
-	elem := t.Elem
-	if t.Kind == schema.FloatVector {
-		elem = &float32Type
-	}
+	elem := field.Elem(t)
 	b.Append(true)
 	for i, item := range items {
 		if err := c.append(b.ValueBuilder(), elem, item); err != nil {
@@ -252,20 +249,12 @@ func (c *conv) list(b *array.ListBuilder, t *schema.Type, v *fastjson.Value) err
 	return nil
 }
 
-var (
-	float32Type = schema.Of(schema.Float)
-	int32Type   = schema.Of(schema.Int)
-)
-
 func (c *conv) dict(b *array.MapBuilder, t *schema.Type, v *fastjson.Value) error {
 	o, err := v.Object()
 	if err != nil {
 		return fmt.Errorf("is %s, want an object", word(v))
 	}
-	key, elem := t.Key, t.Elem
-	if t.Kind == schema.SparseFloatVector {
-		key, elem = &int32Type, &float32Type
-	}
+	key, elem := field.Key(t), field.Elem(t)
 	b.Append(true)
 	o.Visit(func(k []byte, v *fastjson.Value) {
 		if err != nil {

@@ -114,10 +114,7 @@ func (e *Encoder) value(dst []byte, t *schema.Type, a arrow.Array, i int) []byte
 func (e *Encoder) nested(dst []byte, t *schema.Type, a arrow.Array, i int) []byte {
 	switch a := a.(type) {
 	case *array.Map:
-		key, elem := t.Key, t.Elem
-		if t.Kind == schema.SparseFloatVector {
-			key, elem = &int32Type, &float32Type
-		}
+		key, elem := field.Key(t), field.Elem(t)
 		dst = append(dst, '{')
 		from, to := a.ValueOffsets(i)
 		var buf []byte
@@ -136,10 +133,7 @@ func (e *Encoder) nested(dst []byte, t *schema.Type, a arrow.Array, i int) []byt
 		}
 		return append(dst, '}')
 	case *array.List:
-		elem := t.Elem
-		if t.Kind == schema.FloatVector {
-			elem = &float32Type
-		}
+		elem := field.Elem(t)
 		dst = append(dst, '[')
 		from, to := a.ValueOffsets(i)
 		for j := int(from); j < int(to); j++ {

@@ -385,12 +385,7 @@ func (f *File) convertList(from arrow.DataType, to *schema.Type, want arrow.Data
 	if !ok {
 		return nil
 	}
-	elem := to.Elem
-	if to.Kind == schema.FloatVector {
-		e := schema.Of(schema.Float)
-		elem = &e
-	}
-	inner := f.convert(t.Elem(), elem)
+	inner := f.convert(t.Elem(), field.Elem(to))
 	if inner == nil {
 		return nil
 	}
@@ -408,12 +403,7 @@ func (f *File) convertMap(from arrow.DataType, to *schema.Type, want arrow.DataT
 	if !ok {
 		return nil
 	}
-	key, elem := to.Key, to.Elem
-	if to.Kind == schema.SparseFloatVector {
-		k, e := schema.Of(schema.Int), schema.Of(schema.Float)
-		key, elem = &k, &e
-	}
-	keys, items := f.convert(t.KeyType(), key), f.convert(t.ItemType(), elem)
+	keys, items := f.convert(t.KeyType(), field.Key(to)), f.convert(t.ItemType(), field.Elem(to))
 	if keys == nil || items == nil {
 		return nil
 	}

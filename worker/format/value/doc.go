@@ -5,5 +5,7 @@
 //	literal of a job file ──Fields, Reader──▶ a builder of the column's type
 //	two values ──Equal──▶ the same value of the same type, nested ones too
 //
-// The fields of files are another matter: package field reads and writes those, by the patterns of the job.
+// It is built on package field, which reads and writes the fields of files by the patterns of the job: numbers,
+// decimals, dates and times are read and printed there, also those of Java's toString. What is here is what a file has
+// not: brackets around nested values, literals and their rounding, the forms of dates a job file may use, equality.
 package value

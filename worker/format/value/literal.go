@@ -2,9 +2,9 @@ package value
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"strait/plan/fault"
 	"strait/plan/option"
 	"strait/plan/schema"
+	"strait/worker/format/field"
 )
 
 // Reader reads literals of a job file.
@@ -104,14 +105,11 @@ func (r Reader) scalar(b array.Builder, t schema.Type, n *option.Node) (bool, er
 		}
 		b.(*array.StringBuilder).Append(text)
 	case schema.Boolean:
-		switch strings.ToLower(text) {
-		case "true":
-			b.(*array.BooleanBuilder).Append(true)
-		case "false":
-			b.(*array.BooleanBuilder).Append(false)
-		default:
+		v, err := field.Bool([]byte(text))
+		if err != nil {
 			return false, nil
 		}
+		b.(*array.BooleanBuilder).Append(v)
 	case schema.TinyInt, schema.SmallInt, schema.Int, schema.BigInt:
 		return appendInt(b, t, text)
 	case schema.Float:
@@ -154,7 +152,7 @@ func numberText(text string) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatInt(int64(f), 10)
 	}
-	return string(AppendFloat(nil, f, 64))
+	return string(field.AppendFloat(nil, f, 64))
 }
 
 func appendInt(b array.Builder, t schema.Type, text string) (bool, error) {
@@ -195,14 +193,18 @@ func (r Reader) appendDecimal(b array.Builder, t schema.Type, text string) (bool
 	if len(text) > 512 {
 		return false, nil
 	}
-	unscaled, rounded, ok := ParseDecimal(text, t.Scale)
-	if !ok {
+	if e := strings.IndexAny(text, "eE"); e >= 0 {
+		if x, err := strconv.Atoi(text[e+1:]); err != nil || x > 999 || x < -999 {
+			return false, nil
+		}
+	}
+	unscaled, rounded, err := field.Unscaled([]byte(text), t.Precision, t.Scale)
+	switch {
+	case err != nil && !errors.Is(err, field.ErrDigits):
 		return false, nil
-	}
-	if rounded && r.Exact {
+	case rounded && r.Exact:
 		return false, fmt.Errorf("%s has more digits behind the point than %s keeps", text, t)
-	}
-	if new(big.Int).Abs(unscaled).Cmp(bigPow10(t.Precision)) >= 0 {
+	case err != nil:
 		return false, fmt.Errorf("%s does not fit into %s", text, t)
 	}
 	switch b := b.(type) {
@@ -214,65 +216,24 @@ func (r Reader) appendDecimal(b array.Builder, t schema.Type, text string) (bool
 	return true, nil
 }
 
-// ParseDecimal reads a decimal number and scales it; rounded says that digits were lost (half up, away from
-// zero). An exponent of more than three digits is refused.
-func ParseDecimal(text string, scale int) (unscaled *big.Int, rounded, ok bool) {
-	mantissa, exp := text, 0
-	if e := strings.IndexAny(text, "eE"); e >= 0 {
-		x, err := strconv.Atoi(text[e+1:])
-		if err != nil || x > 999 || x < -999 {
-			return nil, false, false
-		}
-		mantissa, exp = text[:e], x
-	}
-	whole, frac, _ := strings.Cut(mantissa, ".")
-	neg := strings.HasPrefix(whole, "-")
-	if neg || strings.HasPrefix(whole, "+") {
-		whole = whole[1:]
-	}
-	digits := whole + frac
-	if digits == "" {
-		return nil, false, false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return nil, false, false
-		}
-	}
-	unscaled, _ = new(big.Int).SetString(digits, 10)
-	if shift := exp - len(frac) + scale; shift >= 0 {
-		unscaled.Mul(unscaled, bigPow10(shift))
-	} else {
-		div := bigPow10(-shift)
-		rest := new(big.Int)
-		unscaled.QuoRem(unscaled, div, rest)
-		rounded = rest.Sign() != 0
-		if rest.Lsh(rest, 1).Cmp(div) >= 0 {
-			unscaled.Add(unscaled, big.NewInt(1))
-		}
-	}
-	if neg {
-		unscaled.Neg(unscaled)
-	}
-	return unscaled, rounded, true
-}
-
 func (r Reader) appendTime(b array.Builder, t schema.Type, text string) (bool, error) {
 	at, ok := r.current(t, text)
 	if !ok {
+		var c field.Clock
 		switch t.Kind {
 		case schema.Date:
-			at, ok = ParseDate(text)
+			c, ok = parseDate(text)
 		case schema.Time:
-			at, ok = ParseTime(text)
+			c, ok = parseTime(text)
 		case schema.Timestamp:
-			at, ok = ParseTimestamp(text)
+			c, ok = parseTimestamp(text)
 		case schema.TimestampTZ:
-			at, ok = ParseInstant(text)
+			c, ok = parseInstant(text)
 		}
 		if !ok {
 			return false, nil
 		}
+		at = timeOf(&c)
 		if step := int(math.Pow10(9 - min(t.Scale, 9))); r.Exact && t.Kind != schema.Date && at.Nanosecond()%step != 0 {
 			return false, fmt.Errorf("%q has more digits behind the second than %s keeps", text, t)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"strait/plan/option"
 	"strait/plan/schema"
+	"strait/worker/format/field"
 )
 
 func (r Reader) row(b *array.StructBuilder, t schema.Type, n *option.Node, path string) error {
@@ -74,7 +75,7 @@ func (r Reader) list(b *array.ListBuilder, t schema.Type, n *option.Node, path s
 			items = append(items, textNode(n, s))
 		}
 	}
-	elem := listType(t)
+	elem := *field.Elem(&t)
 	b.Append(true)
 	for i, c := range items {
 		if err := r.append(b.ValueBuilder(), elem, c, path+"["+strconv.Itoa(i)+"]"); err != nil {
@@ -87,7 +88,7 @@ func (r Reader) list(b *array.ListBuilder, t schema.Type, n *option.Node, path s
 // entries reads a map: an object, or a text such as "{ 12:01:26 = v0, 12:01:27 = v1 }" whose keys no object
 // could have.
 func (r Reader) entries(b *array.MapBuilder, t schema.Type, n *option.Node, path string) error {
-	key, elem := mapTypes(t)
+	key, elem := *field.Key(&t), *field.Elem(&t)
 	fields := n.Fields
 	if n.Kind != option.Object {
 		inner, ok := inside(n, '{', '}')
@@ -151,24 +152,6 @@ func (r Reader) vector(b *array.BinaryBuilder, t schema.Type, n *option.Node, pa
 	}
 	b.Append(out)
 	return nil
-}
-
-// FloatToHalf cuts a float down to the 16 bits of a Float16Vector (what is too large becomes infinite, what is
-// too small zero) or a BFloat16Vector.
-func FloatToHalf(f float32, k schema.Kind) uint16 {
-	bits := math.Float32bits(f)
-	if k == schema.BFloat16Vector {
-		return uint16(bits >> 16)
-	}
-	sign := uint16(bits>>16) & 0x8000
-	exp := int(bits>>23&0xff) - 112
-	switch {
-	case exp <= 0:
-		return sign
-	case exp >= 0x1f:
-		return sign | 0x7c00
-	}
-	return sign | uint16(exp)<<10 | uint16(bits>>13)&0x3ff
 }
 
 // inside is the text between two brackets of a string node.

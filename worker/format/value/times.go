@@ -3,64 +3,104 @@ package value
 import (
 	"strings"
 	"time"
+
+	"strait/worker/format/field"
 )
 
-// The layouts SeaTunnel recognises by itself; digits behind the second are always optional.
+// The forms SeaTunnel recognises by itself; digits behind the second are always optional.
 var (
-	dateLayouts = []string{"2006-01-02", "2006/01/02", "2006.01.02", "20060102", "2006年01月02日", "2006-1-2", "2006/1/2"}
-	timeLayouts = []string{"15:04:05", "15:04", "150405"}
-	// between date and time
-	separators = []string{"T", " "}
+	dateForms  = field.Patterns("yyyy-M-d", "yyyy/M/d", "yyyy.MM.dd", "yyyyMMdd", "yyyy年MM月dd日")
+	clockForms = field.Patterns("H:mm:ss", "HHmmss")
+	minuteForm = field.Patterns("H:mm")
+	stampForm  = field.Patterns("yyyyMMddHHmmss")
+	isoForm    = field.Patterns("yyyy-MM-dd") // before a time with an offset
 )
 
-func parseAny(text string, layouts []string) (time.Time, bool) {
-	for _, l := range layouts {
-		if t, err := time.Parse(l, text); err == nil {
-			return t, true
+// parseAny reads text of one of the forms; none of them begins with the sign of a year.
+func parseAny(text string, forms []*field.Pattern) (field.Clock, bool) {
+	for _, p := range forms {
+		if c, ok := p.Parse([]byte(text)); ok && text[0] != '-' {
+			return c, true
 		}
 	}
-	return time.Time{}, false
+	return field.Clock{}, false
 }
 
-// ParseDate reads a date; a time behind it is refused.
-func ParseDate(text string) (time.Time, bool) { return parseAny(text, dateLayouts) }
+// parseDate reads a date; a time behind it is refused.
+func parseDate(text string) (field.Clock, bool) { return parseAny(text, dateForms) }
 
-// ParseTime reads a time of day, as a time on the first of January of year 0.
-func ParseTime(text string) (time.Time, bool) { return parseAny(text, timeLayouts) }
-
-// ParseTimestamp reads a date and a time, or a date alone (midnight).
-func ParseTimestamp(text string) (time.Time, bool) {
-	if t, ok := ParseDate(text); ok {
-		return t, true
-	}
-	for _, sep := range separators {
-		d, c, found := strings.Cut(text, sep)
-		if !found {
-			continue
+// parseTime reads a time of day. Of its fraction nine digits count.
+func parseTime(text string) (field.Clock, bool) {
+	i := strings.IndexAny(text, ".,")
+	if i < 0 {
+		if c, ok := parseAny(text, clockForms); ok {
+			return c, true
 		}
-		date, ok := ParseDate(d)
-		if !ok {
-			continue
-		}
-		clock, ok := ParseTime(c)
-		if !ok {
-			continue
-		}
-		return date.Add(clock.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))), true
+		return parseAny(text, minuteForm)
 	}
-	if len(text) == 14 { // 20060102150405
-		return parseAny(text, []string{"20060102150405"})
+	c, ok := parseAny(text[:i], clockForms)
+	frac := text[i:]
+	if len(frac) > 10 {
+		ok = ok && strings.Trim(frac[10:], "0123456789") == ""
+		frac = frac[:10]
 	}
-	return time.Time{}, false
+	if ok {
+		c.Nano, ok = field.Fraction([]byte(frac))
+	}
+	return c, ok
 }
 
-// ParseInstant reads a timestamp with an offset or Z; without one it counts as UTC.
-func ParseInstant(text string) (time.Time, bool) {
+// parseTimestamp reads a date and a time with T or a blank between, or a date alone (midnight).
+func parseTimestamp(text string) (field.Clock, bool) {
+	if c, ok := parseDate(text); ok {
+		return c, true
+	}
+	for _, sep := range []string{"T", " "} {
+		if c, ok := join(text, sep, dateForms); ok {
+			return c, true
+		}
+	}
+	return parseAny(text, stampForm)
+}
+
+// join reads a date of one of the forms and a time.
+func join(text, sep string, forms []*field.Pattern) (field.Clock, bool) {
+	d, t, _ := strings.Cut(text, sep)
+	date, ok := parseAny(d, forms)
+	if !ok {
+		return date, false
+	}
+	c, ok := parseTime(t)
+	c.Year, c.Month, c.Day = date.Year, date.Month, date.Day
+	return c, ok
+}
+
+// parseInstant reads a timestamp with an offset or Z; without one it counts as UTC.
+func parseInstant(text string) (field.Clock, bool) {
 	s := strings.Replace(text, " ", "T", 1)
-	for _, l := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(l, s); err == nil {
-			return t.UTC(), true
+	if from := strings.IndexByte(s, 'T'); from >= 0 {
+		if i := strings.IndexAny(s[from:], "Z+-"); i >= 0 {
+			clock, offset := s[:from+i], s[from+i:]
+			c, ok := join(clock, "T", isoForm)
+			c.Offset, c.HasOffset = field.Offset([]byte(offset))
+			return c, ok && c.HasOffset && fullOffset(clock[from:], offset)
 		}
 	}
-	return ParseTimestamp(text)
+	return parseTimestamp(text)
+}
+
+// fullOffset says that an offset has hours and minutes, and a colon as the time before it has.
+func fullOffset(clock, offset string) bool {
+	switch len(offset) {
+	case 1, 6:
+		return strings.Contains(clock, ":")
+	case 5:
+		return strings.Count(clock, ":") == 2
+	}
+	return false
+}
+
+// timeOf is the instant of a clock.
+func timeOf(c *field.Clock) time.Time {
+	return time.Date(c.Year, time.Month(c.Month), c.Day, c.Hour, c.Minute, c.Sec-c.Offset, c.Nano, time.UTC)
 }

@@ -2,7 +2,6 @@ package value_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -183,12 +182,4 @@ func TestEqual(t *testing.T) {
 	f("decimal(50, 2)", `1.5`, `"1.50"`, true)
 	f("float", `"NaN"`, `"NaN"`, true)
 	f("null", `null`, `null`, true)
-}
-
-func TestAppendFloat(t *testing.T) {
-	for want, f := range map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "-0.0": math.Copysign(0, -1), "9999999.0": 9999999, "1.0E7": 1e7, "9.99E-4": 9.99e-4, "0.001": 1e-3} {
-		if got := string(value.AppendFloat(nil, f, 64)); got != want {
-			t.Errorf("%v is %s, want %s", f, got, want)
-		}
-	}
 }
