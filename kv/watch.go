@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -17,16 +18,48 @@ type Watch struct {
 	ctx    context.Context
 }
 
-// Watch follows the keys in [from, end) from revision rev on; end "" means the key from alone. All
-// watches of a Store share one stream, because their contexts carry the same metadata.
+// Watch follows the keys in [from, end) from revision rev on; end "" means the key from alone. rev 0
+// means from now on: Opened says when that was. etcd serves a watch that begins in the past only at its
+// next round of catching up, every 100 ms; one that begins now is served at once. All watches of a
+// Store share one stream, because their contexts carry the same metadata.
 func (s *Store) Watch(ctx context.Context, from, end string, rev int64) *Watch {
 	// Without a leader a partitioned member would keep a watch open and silent for ever.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	opts := []clientv3.OpOption{clientv3.WithRev(rev), clientv3.WithProgressNotify()}
+	opts := []clientv3.OpOption{clientv3.WithRev(rev), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()}
 	if end != "" {
 		opts = append(opts, clientv3.WithRange(end))
 	}
 	return &Watch{s: s, what: from, ctx: ctx, cancel: cancel, ch: s.cli.Watch(ctx, from, opts...)}
+}
+
+// Opened waits until the store has the watch: every change from then on will come. Call it before the
+// first Next, once. Errors are those of Next, and ErrUnreachable when the store does not answer.
+func (w *Watch) Opened() error {
+	timer := time.NewTimer(w.s.timeout)
+	defer timer.Stop()
+	select {
+	case resp, ok := <-w.ch:
+		if !ok {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("kv: watch %s: ended by the store", w.what)
+		}
+		if err := w.s.observe(resp.Header, -1); err != nil {
+			return err
+		}
+		if resp.CompactRevision != 0 {
+			return fmt.Errorf("kv: watch %s: %w at %d", w.what, ErrCompacted, resp.CompactRevision)
+		}
+		if err := resp.Err(); err != nil {
+			return callError("watch", w.what, err, false)
+		}
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("kv: watch %s: %w: no answer within %v", w.what, ErrUnreachable, w.s.timeout)
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
 }
 
 // Next waits for changes and returns them with the revision up to which nothing is missing. No

@@ -175,10 +175,7 @@ func fatal(err error) bool {
 func (m *Mirror) follow(ctx context.Context) error {
 	pause := m.o.MinPause
 	for {
-		err := m.load(ctx)
-		if err == nil {
-			err = m.watch(ctx, func() { pause = m.o.MinPause })
-		}
+		err := m.round(ctx, func() { pause = m.o.MinPause })
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -240,11 +237,24 @@ func (m *Mirror) move(rev int64) {
 	}
 }
 
-// watch follows from the revision behind the copy until the watch ends.
-func (m *Mirror) watch(ctx context.Context, healthy func()) error {
+// round opens a watch that begins now, lists, and follows until the watch ends. In that order nothing is missed:
+// the list is at least as new as the beginning of the watch, and what both bring is dropped by its revision. The
+// other order would begin the watch in the past, which etcd serves up to 100 ms later.
+func (m *Mirror) round(ctx context.Context, healthy func()) error {
 	from, end := m.targets.span()
-	w := m.store.Watch(ctx, from, end, m.Rev()+1)
+	w := m.store.Watch(ctx, from, end, 0)
 	defer w.Close()
+	if err := w.Opened(); err != nil {
+		return err
+	}
+	if err := m.load(ctx); err != nil {
+		return err
+	}
+	return m.watch(ctx, w, healthy)
+}
+
+// watch follows a watch behind the copy until it ends.
+func (m *Mirror) watch(ctx context.Context, w *kv.Watch, healthy func()) error {
 	for {
 		changes, rev, err := w.Next()
 		if err != nil {

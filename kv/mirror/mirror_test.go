@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -363,4 +364,62 @@ func BenchmarkPutToBatch(b *testing.B) {
 	}
 	cancel()
 	<-done
+}
+
+// Writes that go on while a mirror starts are neither lost nor told twice: the watch begins before the list.
+func TestStartUnderWrites(t *testing.T) {
+	e := kvtest.New(t)
+	ctx := kvtest.Context(t)
+	for round := range 20 {
+		prefix := fmt.Sprintf("/busy/%d/", round)
+		stop := make(chan struct{})
+		last := make(chan int, 1)
+		go func() {
+			n := 0
+			for ; ; n++ {
+				select {
+				case <-stop:
+					last <- n
+					return
+				default:
+				}
+				e.Put(t, prefix+"n", strconv.Itoa(n))
+			}
+		}()
+		var mu sync.Mutex
+		var revs []int64
+		m := mirror.Follow(e.Store, []string{prefix}, mirror.Options{OnBatch: func(b mirror.Batch) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, ev := range b.Events {
+				revs = append(revs, ev.Entry.ModRev)
+			}
+		}})
+		mctx, cancel := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() { done <- m.Run(mctx) }()
+		<-m.Ready()
+		close(stop)
+		want := <-last - 1
+		e.Put(t, prefix+"end", "x")
+		end, err := e.Store.Get(ctx, prefix+"end")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Wait(ctx, end.ModRev); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(m.Get(prefix + "n").Value); got != strconv.Itoa(want) {
+			t.Errorf("round %d: the copy has %s, the store %d", round, got, want)
+		}
+		cancel()
+		<-done
+		mu.Lock()
+		for i := 1; i < len(revs); i++ {
+			if revs[i] <= revs[i-1] {
+				t.Errorf("round %d: revision %d told after %d", round, revs[i], revs[i-1])
+			}
+		}
+		mu.Unlock()
+	}
 }
