@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/zeebo/xxh3"
 
 	"strait/checkpoint"
@@ -20,7 +18,6 @@ import (
 	"strait/plan"
 	"strait/plan/fault"
 	"strait/worker/connector"
-	"strait/worker/format/field"
 )
 
 // entryVersion is the format of prepared entries; a newer one is refused.
@@ -236,8 +233,4 @@ func removeEmptyAbove(files FS, name, tmp string) {
 			return
 		}
 	}
-}
-
-func appendISO(dst []byte, a arrow.Array, r, scale int) []byte {
-	return field.AppendISO(dst, int64(a.(*array.Timestamp).Value(r)), scale)
 }

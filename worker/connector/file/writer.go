@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,24 +9,13 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/zeebo/xxh3"
 
 	"strait/checkpoint/failpoint"
 	"strait/plan"
-	"strait/plan/schema"
 	"strait/transport/batch"
 	"strait/worker/connector"
 	"strait/worker/format"
-	"strait/worker/format/field"
-)
-
-const (
-	maxOpen     = 64
-	writeBuffer = 256 << 10 // of a lone file; many open files share openBytes
-	openBytes   = 16 << 20
 )
 
 // writer writes the rows of one subtask.
@@ -52,31 +40,9 @@ type tableWriter struct {
 	o      *output
 	index  int
 	enc    format.Encoder
-	folder folderWriter
+	folder *folderWriter
 	groups map[string][]int32
 	order  []string
-}
-
-// part is one open file.
-type part struct {
-	key    string
-	entry  fileEntry
-	f      Output
-	w      sinkFile
-	buf    []byte
-	hash   *xxh3.Hasher
-	size   int64
-	rows   int
-	used   uint64
-	table  *tableWriter
-	failed error
-}
-
-// sinkFile is a format that buffers by itself (parquet); nil for those that encode into part.buf.
-type sinkFile interface {
-	write(b *batch.Batch, rows []int32) error
-	buffered() int64
-	finish() error
 }
 
 func newWriter(s *sink, wc connector.WriterContext) (*writer, error) {
@@ -199,170 +165,6 @@ func (w *writer) put(p *part, b *batch.Batch, rows []int32, n int) error {
 	return nil
 }
 
-// relieve closes the part with the biggest buffer when all parquet files together hold too much.
-func (w *writer) relieve() error {
-	var total int64
-	var big *part
-	for _, p := range w.open {
-		if p.w == nil {
-			continue
-		}
-		n := p.w.buffered()
-		total += n
-		if big == nil || n > big.w.buffered() {
-			big = p
-		}
-	}
-	if total < parquetBuffer || len(w.open) < 2 { // a lone file ends its row groups by itself
-		return nil
-	}
-	return w.close(big)
-}
-
-// part is the open file of a folder of a table; it opens one where there is none.
-func (w *writer) part(t *tableWriter, folder string) (*part, error) {
-	key := fmt.Sprintf("%d/%s", t.index, folder)
-	if p := w.open[key]; p != nil {
-		w.clock++
-		p.used = w.clock
-		return p, nil
-	}
-	if len(w.open) >= maxOpen {
-		var old *part
-		for _, p := range w.open {
-			if old == nil || p.used < old.used {
-				old = p
-			}
-		}
-		if err := w.close(old); err != nil {
-			return nil, err
-		}
-	}
-	name := w.s.names.name(transactionID(w.wc.Identity, w.next), w.parts, w.now())
-	if w.taken[t.o.finalPath(folder, name)] { // single_file_mode: closed before, to keep few open, or another table's
-		n := w.s.names
-		n.single = false
-		name = n.name(transactionID(w.wc.Identity, w.next), w.parts, w.now())
-	}
-	w.taken[t.o.finalPath(folder, name)] = true
-	w.parts++
-	w.any = true
-	dir := filepath.Join(w.base, fmt.Sprintf("t%d", t.index), folder)
-	p := &part{key: key, table: t, hash: xxh3.New(), entry: fileEntry{Temp: filepath.Join(dir, name), Final: t.o.finalPath(folder, name)}}
-	f, err := w.create(dir, p.entry.Temp)
-	if err != nil {
-		return nil, w.failure(p, err)
-	}
-	p.f = f
-	w.clock++
-	p.used = w.clock
-	w.open[key] = p
-	if t.o.parquet != nil {
-		p.w, err = newParquetFile(p, t.o)
-	} else {
-		p.buf = t.enc.Header(p.buf)
-	}
-	if err != nil {
-		return nil, w.failure(p, err)
-	}
-	return p, nil
-}
-
-// create makes a temp file and its folder. A committer may remove folders while they are empty, so the folder can
-// vanish before the file is there; then both are made again.
-func (w *writer) create(dir, name string) (f Output, err error) {
-	for range 10 {
-		if !w.tmpDirs[dir] {
-			if err = w.s.fs.MkdirAll(dir); err != nil {
-				if errors.Is(err, fs.ErrNotExist) {
-					continue
-				}
-				return nil, err
-			}
-		}
-		w.tmpDirs[dir] = true
-		f, err = w.s.fs.Create(name)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
-		w.tmpDirs[dir] = false
-	}
-	return nil, err
-}
-
-// Write implements io.Writer for formats that write by themselves.
-func (p *part) Write(b []byte) (int, error) {
-	n, err := p.f.Write(b)
-	_, _ = p.hash.Write(b[:n])
-	p.size += int64(n)
-	return n, err
-}
-
-func (p *part) flush() error {
-	if len(p.buf) == 0 {
-		return nil
-	}
-	_, err := p.Write(p.buf)
-	p.buf = p.buf[:0]
-	return err
-}
-
-// close ends a part: its bytes are durable afterwards.
-func (w *writer) close(p *part) error {
-	delete(w.open, p.key)
-	var err error
-	if p.w != nil {
-		err = p.w.finish()
-	} else {
-		err = p.flush()
-	}
-	if err == nil {
-		err = p.f.Sync()
-	}
-	if cerr := p.f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = w.s.fs.Remove(p.entry.Temp)
-		return w.explain(p.entry.Temp, err)
-	}
-	p.entry.Size, p.entry.Rows = p.size, p.rows
-	p.entry.Sum = fmt.Sprintf("xxh3:%016x", p.hash.Sum64())
-	w.done = append(w.done, p.entry)
-	return nil
-}
-
-// failure removes what there is of a part and says what to do.
-func (w *writer) failure(p *part, err error) error {
-	delete(w.open, p.key)
-	if p.f != nil {
-		_ = p.f.Close()
-		_ = w.s.fs.Remove(p.entry.Temp)
-	}
-	return w.explain(p.entry.Temp, err)
-}
-
-func (w *writer) explain(name string, err error) error {
-	var fe *format.RowError
-	if errors.As(err, &fe) {
-		return err
-	}
-	remedy := ""
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = "; free space there or set tmp_path to another folder"
-	case errors.Is(err, fs.ErrPermission):
-		remedy = "; give the user of the worker the right to write there or set tmp_path"
-	case errors.Is(err, syscall.EROFS):
-		remedy = "; the file system is read-only, set path and tmp_path to others"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		remedy = "; raise the limit of open files (ulimit -n)"
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
-		remedy = "; a file stands where a folder is needed"
-	}
-	return fmt.Errorf("write %s: %w%s", name, because(name, err), remedy)
-}
-
 // Prepare implements connector.Writer.
 func (w *writer) Prepare(ctx context.Context, n plan.CheckpointID) ([][]byte, error) {
 	if w.s.empty && !w.any {
@@ -476,87 +278,4 @@ func (w *writer) Close() error {
 	w.tmpDirs = map[string]bool{}
 	removeEmptyAbove(w.s.fs, w.base, w.s.tmp)
 	return nil
-}
-
-// folderWriter gives the partition folder of a row.
-type folderWriter interface {
-	bind(b *batch.Batch)
-	append(dst []byte, r int) []byte
-}
-
-type expressionFolder struct {
-	o       *output
-	pieces  []piece
-	b       *batch.Batch
-	formats *field.Formats
-	buf     []byte
-}
-
-// piece is literal text or the value of a column.
-type piece struct {
-	text string
-	col  int // -1: text
-}
-
-func newFolderWriter(o *output) folderWriter {
-	w := &expressionFolder{o: o, formats: field.DefaultFormats()}
-	e := o.dirExpr
-	for e != "" {
-		i := strings.Index(e, "${")
-		if i < 0 {
-			w.pieces = append(w.pieces, piece{e, -1})
-			break
-		}
-		if i > 0 {
-			w.pieces = append(w.pieces, piece{e[:i], -1})
-		}
-		j := strings.IndexByte(e[i:], '}')
-		name := e[i+2 : i+j]
-		for k, c := range o.by {
-			switch name {
-			case fmt.Sprintf("k%d", k):
-				w.pieces = append(w.pieces, piece{string(escapePart(nil, o.table.Columns[c].Name)), -1})
-			case fmt.Sprintf("v%d", k):
-				w.pieces = append(w.pieces, piece{"", c})
-			}
-		}
-		e = e[i+j+1:]
-	}
-	return w
-}
-
-func (w *expressionFolder) bind(b *batch.Batch) { w.b = b }
-
-func (w *expressionFolder) append(dst []byte, r int) []byte {
-	for i := range w.pieces {
-		p := &w.pieces[i]
-		if p.col < 0 {
-			dst = append(dst, p.text...)
-			continue
-		}
-		a := w.b.Cols[p.col]
-		if a.IsNull(r) {
-			dst = append(dst, nullPartition...)
-			continue
-		}
-		w.buf = w.value(w.buf[:0], &w.o.table.Columns[p.col].Type, p.col, r)
-		if len(w.buf) > 0 && bytes.IndexFunc(w.buf, needsEscape) < 0 && w.buf[0] != '.' {
-			dst = append(dst, w.buf...)
-		} else {
-			dst = escapePart(dst, string(w.buf))
-		}
-	}
-	return dst
-}
-
-func needsEscape(c rune) bool {
-	return c < 0x20 || c == 0x7f || c == '/' || c == '\\' || c == '%' || c == '='
-}
-
-// value is a partition value as SeaTunnel's toString gives it: ISO for times.
-func (w *expressionFolder) value(dst []byte, t *schema.Type, col, r int) []byte {
-	if t.Kind == schema.Timestamp {
-		return appendISO(dst, w.b.Cols[col], r, t.Scale)
-	}
-	return field.AppendScalarText(dst, w.formats, t, w.b.Cols[col], r)
 }
