@@ -86,7 +86,7 @@ func (w *writer) Write(ctx context.Context, b *batch.Batch) error {
 			if err := w.flush(0); err != nil {
 				return err
 			}
-			if err := sleep(ctx, w.delay); err != nil {
+			if err := connector.Sleep(ctx, w.delay); err != nil {
 				return err
 			}
 		}
@@ -134,17 +134,6 @@ func (w *writer) flush(upTo int) error {
 	}
 	w.buf = append(w.buf[:0], w.buf[n:]...)
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (w *writer) Prepare(ctx context.Context, _ plan.CheckpointID) ([][]byte, error) {

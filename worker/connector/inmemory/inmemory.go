@@ -84,7 +84,7 @@ func (w *writer) Write(ctx context.Context, b *batch.Batch) error {
 		<-ctx.Done()
 		return ctx.Err()
 	case w.delay > 0:
-		if err := sleep(ctx, w.delay*time.Duration(b.Rows)); err != nil {
+		if err := connector.Sleep(ctx, w.delay*time.Duration(b.Rows)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (w *writer) Prepare(ctx context.Context, _ plan.CheckpointID) ([][]byte, er
 		return nil, errors.New("write failed (throw_exception is set)")
 	}
 	if w.slowPrepare {
-		if err := sleep(ctx, 5*time.Second); err != nil {
+		if err := connector.Sleep(ctx, 5*time.Second); err != nil {
 			return nil, err
 		}
 	}
@@ -110,17 +110,6 @@ func (w *writer) Prepare(ctx context.Context, _ plan.CheckpointID) ([][]byte, er
 }
 
 func (w *writer) Close() error { return nil }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 type committer struct {
 	*sink
