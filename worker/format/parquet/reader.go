@@ -23,7 +23,6 @@ type Reader struct {
 	rr   pqarrow.RecordReader
 	row  int64 // read so far, counted over the chosen groups
 	rows int64 // of all of them
-	rest *batch.Batch
 }
 
 // readColumn is where a column of the table comes from.

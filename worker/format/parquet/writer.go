@@ -64,10 +64,9 @@ func NewLayout(t *schema.Table, columns []int, o Options) (*Layout, error) {
 
 // Writer writes one file.
 type Writer struct {
-	l     *Layout
-	w     *pqarrow.FileWriter
-	held  int64 // bytes in the open row group, before encoding
-	begun bool
+	l    *Layout
+	w    *pqarrow.FileWriter
+	held int64 // bytes in the open row group, before encoding
 }
 
 // NewWriter begins a file. It does not close out.
