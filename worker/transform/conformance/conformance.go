@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -94,7 +95,7 @@ func text(table *schema.Table) string {
 	return string(b)
 }
 
-func open(t *testing.T, c Case) transform.Transform {
+func open(t testing.TB, c Case) transform.Transform {
 	t.Helper()
 	f := transform.Find(c.Plugin)
 	if f == nil {
@@ -105,6 +106,39 @@ func open(t *testing.T, c Case) transform.Transform {
 		t.Fatalf("new transform: %v", err)
 	}
 	return tr
+}
+
+// Open gives a runner of the case's transform and a batch of the rows for it (see Batch).
+func Open(t testing.TB, c Case, rows ...string) (transform.Runner, *batch.Batch) {
+	t.Helper()
+	tr := open(t, c)
+	out, err := tr.Output(c.In)
+	if err != nil {
+		t.Fatalf("output: %v", err)
+	}
+	in := batch.NewSchema(c.In, 0)
+	r, err := tr.Open(in, batch.NewSchema(out, 0))
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return r, Batch(t, rows...)(in)
+}
+
+// Mistake checks that options, or the table that goes in, are refused with an error that holds want.
+func Mistake(t *testing.T, plugin, options string, in *schema.Table, want string) {
+	t.Helper()
+	f := transform.Find(plugin)
+	v, err := optiontest.Decode(t, f.Options, options)
+	var tr transform.Transform
+	if err == nil {
+		tr, err = f.New(transform.Config{Options: v})
+	}
+	if err == nil {
+		_, err = tr.Output(in)
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s %s: error %v, want %q", plugin, options, err, want)
+	}
 }
 
 type run struct {

@@ -1,15 +1,11 @@
 package project
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"strait/plan/option/optiontest"
 	"strait/plan/schema"
-	"strait/transport/batch"
-	"strait/worker/transform"
 	"strait/worker/transform/conformance"
 )
 
@@ -73,18 +69,7 @@ func TestConformance(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(plugin, options, want string) {
 		t.Helper()
-		fac := transform.Find(plugin)
-		v, err := optiontest.Decode(t, fac.Options, options)
-		var tr transform.Transform
-		if err == nil {
-			tr, err = fac.New(transform.Config{Options: v})
-		}
-		if err == nil {
-			_, err = tr.Output(people)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s %s: error %v, want %q", plugin, options, err, want)
-		}
+		conformance.Mistake(t, plugin, options, people, want)
 	}
 	f("Copy", `{"fields": {"name2": "nmae"}}`, `table "db.people" has no column "nmae"; did you mean "name"?`)
 	f("Copy", `{"feilds": {"name2": "name"}}`, `did you mean "fields"?`)
@@ -101,21 +86,7 @@ func TestMistakes(t *testing.T) {
 
 // TestArraysAreShared shows that nothing is copied.
 func TestArraysAreShared(t *testing.T) {
-	fac := transform.Find("Copy")
-	tr, err := fac.New(transform.Config{Options: optiontest.Values(t, fac.Options, `{"fields": {"n": "name"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := tr.Output(people)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, outs := schemas(people, out)
-	b := conformance.Batch(t, rows...)(in)
-	r, err := tr.Open(in, outs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, b := conformance.Open(t, conformance.Case{Plugin: "Copy", Options: `{"fields": {"n": "name"}}`, In: people}, rows...)
 	got, err := r.Apply(t.Context(), b)
 	if err != nil || got.Cols[4] != b.Cols[1] || got.Cols[0] != b.Cols[0] {
 		t.Errorf("columns are copied: %v", err)
@@ -123,8 +94,4 @@ func TestArraysAreShared(t *testing.T) {
 	if d := cmp.Diff(b.Kinds, got.Kinds); d != "" {
 		t.Error(d)
 	}
-}
-
-func schemas(in, out *schema.Table) (*batch.Schema, *batch.Schema) {
-	return batch.NewSchema(in, 0), batch.NewSchema(out, 0)
 }

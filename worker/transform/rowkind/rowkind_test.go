@@ -1,13 +1,9 @@
 package rowkind
 
 import (
-	"strings"
 	"testing"
 
-	"strait/plan/option/optiontest"
 	"strait/plan/schema"
-	"strait/transport/batch"
-	"strait/worker/transform"
 	"strait/worker/transform/conformance"
 )
 
@@ -38,18 +34,7 @@ func TestConformance(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(plugin, options, want string) {
 		t.Helper()
-		fac := transform.Find(plugin)
-		v, err := optiontest.Decode(t, fac.Options, options)
-		var tr transform.Transform
-		if err == nil {
-			tr, err = fac.New(transform.Config{Options: v})
-		}
-		if err == nil {
-			_, err = tr.Output(table)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s %s: error %v, want %q", plugin, options, err, want)
-		}
+		conformance.Mistake(t, plugin, options, table, want)
 	}
 	f("FilterRowKind", `{}`, `none of "include_kinds", "exclude_kinds"`)
 	f("FilterRowKind", `{"include_kinds": ["INSERTED"]}`, `"INSERTED" is not a row kind`)
@@ -60,17 +45,8 @@ func TestMistakes(t *testing.T) {
 
 // TestInsertsPassUncopied: without row kinds nothing is looked at.
 func TestInsertsPassUncopied(t *testing.T) {
-	fac := transform.Find("FilterRowKind")
-	tr, err := fac.New(transform.Config{Options: optiontest.Values(t, fac.Options, `{"exclude_kinds": ["DELETE"]}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := batch.NewSchema(table, 0)
-	r, err := tr.Open(s, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := conformance.Batch(t, `"+I", [1, null]`, `"+I", [2, null]`)(s)
+	c := conformance.Case{Plugin: "FilterRowKind", Options: `{"exclude_kinds": ["DELETE"]}`, In: table}
+	r, in := conformance.Open(t, c, `"+I", [1, null]`, `"+I", [2, null]`)
 	out, err := r.Apply(t.Context(), in)
 	if err != nil || out.Cols[0] != in.Cols[0] {
 		t.Errorf("the columns are copied: %v", err)

@@ -4,10 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"strait/plan/option/optiontest"
 	"strait/plan/schema"
-	"strait/transport/batch"
-	"strait/worker/transform"
 	"strait/worker/transform/conformance"
 )
 
@@ -168,18 +165,7 @@ func TestSplitAsJava(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(plugin, options, want string) {
 		t.Helper()
-		fac := transform.Find(plugin)
-		v, err := optiontest.Decode(t, fac.Options, options)
-		var tr transform.Transform
-		if err == nil {
-			tr, err = fac.New(transform.Config{Options: v})
-		}
-		if err == nil {
-			_, err = tr.Output(table)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s %s: error %v, want %q", plugin, options, err, want)
-		}
+		conformance.Mistake(t, plugin, options, table, want)
 	}
 	replacing := func(rest string) string {
 		return `{"replace_field": "name", "pattern": "a(b)", "replacement": "x"` + rest + `}`
@@ -220,21 +206,11 @@ func BenchmarkReplace(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			in := &schema.Table{Columns: []schema.Column{schema.Col("s", schema.Of(schema.String))}}
-			s := batch.NewSchema(in, 0)
-			fac := transform.Find("Replace")
-			tr, err := fac.New(transform.Config{Options: optiontest.Values(b, fac.Options, options)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			r, err := tr.Open(s, s)
-			if err != nil {
-				b.Fatal(err)
-			}
 			texts := make([]string, 0, 1000)
 			for range 1000 {
 				texts = append(texts, `"+I", ["some text with 55 and 6 in it"]`)
 			}
-			x := conformance.Batch(b, texts...)(s)
+			r, x := conformance.Open(b, conformance.Case{Plugin: "Replace", Options: options, In: in}, texts...)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := r.Apply(b.Context(), x); err != nil {
