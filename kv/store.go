@@ -193,10 +193,22 @@ func (s *Store) because(ctx context.Context, err error) error {
 	case s.ctx.Err() != nil:
 		return fmt.Errorf("store is closed: %w", err)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("etcd did not answer within %v: %w", s.timeout, err)
+		return &silent{s.timeout, err}
 	}
 	return err
 }
+
+// silent is a deadline of this package that ran out; the cause says no more than that.
+type silent struct {
+	within time.Duration
+	err    error
+}
+
+// Error implements error.
+func (s *silent) Error() string { return fmt.Sprintf("etcd did not answer within %v", s.within) }
+
+// Unwrap gives the cause.
+func (s *silent) Unwrap() error { return s.err }
 
 // observe checks an answer against what is known of the store. mark < 0: the answer says nothing
 // of the revision.

@@ -241,13 +241,22 @@ func (s *Server) ready(ctx context.Context, single bool) error {
 	}
 }
 
+// portInUse is ErrPortInUse with its cause, which says no more in words.
+type portInUse struct{ cause error }
+
+// Error implements error.
+func (portInUse) Error() string { return ErrPortInUse.Error() }
+
+// Unwrap gives ErrPortInUse and the cause.
+func (p portInUse) Unwrap() []error { return []error{ErrPortInUse, p.cause} }
+
 func startError(c Config, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		addr := c.ListenClient
 		if c.ListenPeer != "" {
 			addr += " or " + c.ListenPeer
 		}
-		return fmt.Errorf("embed: etcd %w: %s; stop the process that listens there or name another port (port 0 picks a free one)", ErrPortInUse, addr)
+		return fmt.Errorf("embed: etcd %w: %s; stop the process that listens there or name another port (port 0 picks a free one)", portInUse{err}, addr)
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -1,18 +1,42 @@
 package cli
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 // hostPort refuses what is not HOST:PORT, naming the flag.
 func hostPort(flag, value string) error {
-	if _, _, err := net.SplitHostPort(value); err != nil {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		return failf("%s %s: write HOST:PORT, for example 127.0.0.1:0 for any free port of this host", flag, value)
 	}
 	return nil
+}
+
+// listenError says which flag names another address where one cannot be taken; other errors stay as they are.
+func listenError(flag, addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return failf("%s %s is in use by another process; choose another port, or 0 for any free one", flag, addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return failf("%s %s is not an address of this host; choose one of its own, or 0.0.0.0 for all of them", flag, addr)
+	case errors.Is(err, syscall.EACCES):
+		return failf("%s %s: this user may not listen on that port; choose one from 1024 on", flag, addr)
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return failf("%s %s: there is no host %s", flag, addr, dns.Name)
+	}
+	return err
 }
 
 // elsewhere stands for a host beyond the default route; nothing is sent to it.

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,6 +87,23 @@ func TestAddresses(t *testing.T) {
 		if got := told(bound, "h"); got != want {
 			t.Errorf("told(%s) is %s, want %s", bound, got, want)
 		}
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	f := func(err error, want string) {
+		t.Helper()
+		if got := listenError("--ops-listen", "a:1", fmt.Errorf("x: %w", err)).Error(); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+	f(syscall.EADDRINUSE, "--ops-listen a:1 is in use by another process; choose another port, or 0 for any free one")
+	f(syscall.EADDRNOTAVAIL, "--ops-listen a:1 is not an address of this host; choose one of its own, or 0.0.0.0 for all of them")
+	f(syscall.EACCES, "--ops-listen a:1: this user may not listen on that port; choose one from 1024 on")
+	f(&net.DNSError{Name: "a"}, "--ops-listen a:1: there is no host a")
+	f(errors.New("y"), "x: y")
+	if listenError("--ops-listen", "a:1", nil) != nil {
+		t.Error("an error out of nothing")
 	}
 }
 

@@ -128,8 +128,11 @@ func (d *display) counters(vertices []record.VertexSummary, trouble error, now t
 	if trouble != nil {
 		text = trouble.Error()
 	}
-	if text != "" && d.trouble == "" {
+	switch {
+	case text != "" && d.trouble == "":
 		d.screen.say("%s %s", now.Format(time.TimeOnly), text)
+	case text == "" && d.trouble != "":
+		d.screen.say("%s the fleet answers again", now.Format(time.TimeOnly))
 	}
 	d.trouble = text
 	if len(vertices) > 0 {

@@ -244,7 +244,7 @@ func TestPlainLines(t *testing.T) {
 		d.counters(nil, errors.New("etcd does not answer, still"), after(200*time.Millisecond))
 		d.counters(nil, nil, after(300*time.Millisecond))
 		d.counters(nil, errors.New("etcd does not answer"), after(400*time.Millisecond))
-	}, "08:00:00 etcd does not answer", "08:00:00 etcd does not answer")
+	}, "08:00:00 etcd does not answer", "08:00:00 the fleet answers again", "08:00:00 etcd does not answer")
 }
 
 func TestLiveLines(t *testing.T) {

@@ -110,7 +110,7 @@ func (f *follower) counters(ctx context.Context, id plan.JobID) ([]record.Vertex
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("etcd does not answer, trying on; running jobs go on: %w", err)
+		return nil, fmt.Errorf("nothing is heard of the job, trying again; what runs is not disturbed: %w", err)
 	}
 	if leader.Ops == "" {
 		return nil, nil

@@ -108,7 +108,7 @@ func TestCountersOfTheLeader(t *testing.T) {
 		}
 	}
 	f.err = errors.New("x")
-	if _, err := fl.counters(t.Context(), "j1"); err == nil || !strings.HasPrefix(err.Error(), "etcd does not answer") {
+	if _, err := fl.counters(t.Context(), "j1"); err == nil || !strings.HasPrefix(err.Error(), "nothing is heard of the job") {
 		t.Errorf("etcd is away: %v", err)
 	}
 	f.err = client.ErrNoLeader

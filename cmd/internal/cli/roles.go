@@ -68,7 +68,7 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 	p := &part{}
 	s, err := ops.Listen(opsListen, func() error { return p.ready() })
 	if err != nil {
-		return nil, err
+		return nil, listenError("--ops-listen", opsListen, err)
 	}
 	p.addr = told(s.Addr(), host)
 	c, err := coordinator.New(coordinator.Config{
@@ -99,7 +99,7 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 	p := &part{}
 	s, err := ops.Listen(opsListen, func() error { return p.ready() })
 	if err != nil {
-		return nil, err
+		return nil, listenError("--ops-listen", opsListen, err)
 	}
 	cfg.Store, cfg.Tree, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.ttl, r.log, r.stdout
 	cfg.Memory = hostMemory()

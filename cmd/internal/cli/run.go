@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"strait/checkpoint/failpoint"
+	"strait/checkpoint/storage"
 	"strait/coordinator"
 	"strait/coordinator/api/client"
 	"strait/kv/record"
@@ -63,7 +64,7 @@ func runJob(c *cli.Context) error {
 		return err
 	}
 	defer e.close()
-	st, err := openStorage(filepath.Join(e.dir, "checkpoints"))
+	st, err := storage.Open(filepath.Join(e.dir, "checkpoints"))
 	if err != nil {
 		return err
 	}

@@ -2,16 +2,19 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"strait/checkpoint/storage"
 	"strait/coordinator"
+	"strait/kv/session"
 	"strait/plan"
 	"strait/worker"
 )
@@ -106,6 +109,20 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 			}
 		}
 	}
+	if v := c.String("etcd-listen"); v != "" && !everyAddress(v) {
+		host, _, _ := net.SplitHostPort(v)
+		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+			return nil, failf("--etcd-listen %s: etcd listens on an address, not on a name; write one of this host, or 0.0.0.0 for all of them", v)
+		}
+	}
+	for _, f := range []string{"codec", "strategy"} {
+		if v := c.String(f); v != "" && !slices.Contains(values[f], v) {
+			return nil, failf("--%s %s is not known; write %s", f, v, strings.Join(values[f], " or "))
+		}
+	}
+	if err := checkLease(c.Duration("ttl"), c.Duration("call-limit")); err != nil {
+		return nil, err
+	}
 	switch {
 	case given && c.IsSet("etcd-listen"):
 		return nil, failf("--etcd-endpoints and --etcd-listen exclude each other: the etcd is elsewhere or in this process")
@@ -126,7 +143,7 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 		s.etcd = strings.Join(endpoints(c), ",")
 	}
 	if s.dir, err = storageFolder(c); err == nil && s.dir != "" {
-		s.storage, err = openStorage(s.dir)
+		s.storage, err = storage.Open(s.dir)
 	} else if err == nil && c.Command.Name == "coordinator" {
 		err = failf("--checkpoint-dir is missing: without --data-dir the coordinator has no folder for checkpoint files; name one that every worker sees")
 	}
@@ -135,6 +152,26 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 		return nil, err
 	}
 	return s, nil
+}
+
+// checkLease refuses a lease that leaves no time between two renewals once clocks and the longest call are paid
+// for; the role would come up and never hold one.
+func checkLease(ttl, limit time.Duration) error {
+	if ttl == 0 {
+		ttl = session.DefaultTTL
+	}
+	if limit == 0 {
+		limit = session.DefaultCallLimit
+	}
+	enough := func(ttl time.Duration) bool { return ttl-session.Margin(ttl, limit) > ttl/3 }
+	if enough(ttl) {
+		return nil
+	}
+	least := ttl.Truncate(time.Second) + time.Second
+	for !enough(least) {
+		least += time.Second
+	}
+	return failf("--ttl %s is too short for calls of up to %s (--call-limit); write --ttl %s, or shorten the calls", ttl, limit, least)
 }
 
 func (s *server) close() {
@@ -151,14 +188,6 @@ func (s *server) run(ctx context.Context, parts ...func(context.Context) error) 
 		parts = append(parts, s.embedded.watch)
 	}
 	return together(ctx, parts...)
-}
-
-// dataInUse names the flag where the data plane's address is taken.
-func dataInUse(listen string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return failf("--data-listen %s is in use by another process; choose another port, or 0 for any free one", listen)
-	}
-	return err
 }
 
 // announce says on standard output that a role is ready, once it is.
@@ -237,7 +266,7 @@ func serveWorker(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return dataInUse(cfg.DataListen, s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(c.String("data-dir"), p.incarnation()) })))
+	return listenError("--data-listen", cfg.DataListen, s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(c.String("data-dir"), p.incarnation()) })))
 }
 
 func serveStandalone(c *cli.Context) error {
@@ -261,6 +290,6 @@ func serveStandalone(c *cli.Context) error {
 		_ = coord.ops.Close()
 		return err
 	}
-	return dataInUse(cfg.DataListen, s.run(ctx, coord.run, work.run,
+	return listenError("--data-listen", cfg.DataListen, s.run(ctx, coord.run, work.run,
 		announce(c, "coordinator", s.name, coord, "etcd "+s.etcd+", ", nothing), announce(c, "worker", s.name, work, "", nothing)))
 }

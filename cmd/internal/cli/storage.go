@@ -14,14 +14,6 @@ import (
 	"strait/coordinator/api/client"
 )
 
-func openStorage(dir string) (*storage.Local, error) {
-	s, err := storage.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint storage: %w", err)
-	}
-	return s, nil
-}
-
 // storageFolder is where this process was told to keep checkpoint files; "" when it was not.
 func storageFolder(c *cli.Context) (string, error) {
 	dir := c.String("checkpoint-dir")
@@ -55,7 +47,7 @@ func (s *leaderStorage) open(ctx context.Context) (*storage.Local, error) {
 	if open := s.at[l.Checkpoints]; open != nil {
 		return open, nil
 	}
-	open, err := openStorage(l.Checkpoints)
+	open, err := storage.Open(l.Checkpoints)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +41,23 @@ func endpoints(c *cli.Context) []string {
 	return out
 }
 
+// checkEndpoints refuses what etcd's client would only call unreachable.
+func checkEndpoints(all []string) error {
+	if len(all) == 0 {
+		return failf("--etcd-endpoints names none; write HOST:PORT, several with commas between them")
+	}
+	for _, e := range all {
+		u, err := url.Parse(e)
+		if err == nil && u.Host != "" {
+			e = u.Host
+		}
+		if _, _, err := net.SplitHostPort(e); err != nil {
+			return failf("--etcd-endpoints %s: write HOST:PORT, several with commas between them", strings.Join(all, ","))
+		}
+	}
+	return nil
+}
+
 const (
 	loopback    = "127.0.0.1"
 	defaultEtcd = loopback + ":2379"
@@ -51,6 +70,9 @@ func tree(c *cli.Context) keys.Tree {
 
 // openStore connects to the fleet's etcd.
 func openStore(ctx context.Context, c *cli.Context) (*kv.Store, error) {
+	if err := checkEndpoints(endpoints(c)); err != nil {
+		return nil, err
+	}
 	store, err := kv.Open(ctx, kv.Config{Endpoints: endpoints(c)})
 	if errors.Is(err, kv.ErrUnreachable) {
 		return nil, fmt.Errorf("%w with --etcd-endpoints; is no coordinator running? `stctl serve coordinator --data-dir DIR` starts one with its etcd", err)
@@ -81,8 +103,9 @@ func startEmbedded(ctx context.Context, dataDir, listen string) (*embedded, erro
 	server, err := embed.Start(ctx, embed.Config{DataDir: filepath.Join(e.dir, "etcd"), ListenClient: listen, NoFsync: e.remove})
 	if err != nil {
 		e.close()
-		if errors.Is(err, embed.ErrPortInUse) {
-			return nil, failf("--etcd-listen %s is in use by another process; choose another port, or 0 for any free one", listen)
+		var told *outcome
+		if errors.As(listenError("--etcd-listen", listen, err), &told) {
+			return nil, told
 		}
 		if e.remove {
 			return nil, err

@@ -2,13 +2,11 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"syscall"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -25,14 +23,10 @@ type Server struct {
 }
 
 // Listen takes the port. ready says whether the role can do its work now, nil when it can; it must not block.
-// A port in use is an error that names the remedy.
 func Listen(addr string, ready func() error) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("--ops-listen %s is in use by another process; choose another port, or 0 for any free one", addr)
-		}
-		return nil, fmt.Errorf("--ops-listen %s: %w", addr, err)
+		return nil, fmt.Errorf("operations address %s: %w", addr, err)
 	}
 	s := &Server{listener: l, mux: http.NewServeMux(), ready: ready}
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
