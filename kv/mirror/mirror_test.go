@@ -100,6 +100,26 @@ func follow(t *testing.T, store *kv.Store, o mirror.Options, targets ...string) 
 	return m, r
 }
 
+// await waits until a batch of that revision has been taken.
+func (r *replica) await(t *testing.T, rev int64) {
+	t.Helper()
+	ctx := kvtest.Context(t)
+	for tick := time.NewTicker(time.Millisecond); ; {
+		r.mu.Lock()
+		at := r.rev
+		r.mu.Unlock()
+		if at >= rev {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the owner has taken revision %d, want %d", at, rev)
+		}
+	}
+}
+
 func wait(t *testing.T, m *mirror.Mirror, rev int64) {
 	t.Helper()
 	if err := m.Wait(kvtest.Context(t), rev); err != nil {
@@ -260,7 +280,9 @@ func TestReplicaProperty(t *testing.T) {
 			"compact": func(*rapid.T) { e.Compact(t) },
 		})
 		p.Heal()
-		settle(t, e, m, "/x/end")
+		end := e.Put(t, "/x/end", "settle")
+		wait(t, m, end)
+		r.await(t, end) // the copy is ahead of the owner for as long as its callback has not returned
 		es, _, err := e.Store.List(kvtest.Context(t), "/x/", 0)
 		if err != nil {
 			rt.Fatal(err)
