@@ -23,8 +23,8 @@ func (c *Clock) valid() bool {
 
 func leap(y int) bool { return y%4 == 0 && (y%100 != 0 || y%400 == 0) }
 
-// ClockOf splits an instant in the unit of a scale.
-func ClockOf(v int64, scale int) Clock {
+// clockOf splits an instant in the unit of a scale.
+func clockOf(v int64, scale int) Clock {
 	unit := UnitNanos(scale)
 	per := 1000000000 / unit
 	secs, part := v/per, v%per
@@ -36,13 +36,13 @@ func ClockOf(v int64, scale int) Clock {
 		day, in = day-1, in+86400
 	}
 	c := Clock{Hour: int(in / 3600), Minute: int(in / 60 % 60), Sec: int(in % 60), Nano: int(part * unit), HasClock: true}
-	c.Year, c.Month, c.Day = Civil(day)
+	c.Year, c.Month, c.Day = civil(day)
 	return c
 }
 
 // instant is the clock in the unit of a scale; nanoseconds reach from 1677 to 2262 only.
 func (c *Clock) instant(scale int) (int64, error) {
-	secs := Days(c.Year, c.Month, c.Day)*86400 + int64(c.Hour*3600+c.Minute*60+c.Sec) - int64(c.Offset)
+	secs := dayNumber(c.Year, c.Month, c.Day)*86400 + int64(c.Hour*3600+c.Minute*60+c.Sec) - int64(c.Offset)
 	unit := UnitNanos(scale)
 	per := 1000000000 / unit
 	if secs > (1<<63-1)/per-1 || secs < -(1<<63-1)/per+1 {
@@ -59,8 +59,8 @@ func UnitNanos(scale int) int64 {
 	return 1000
 }
 
-// Days counts from 1970-01-01 in the proleptic Gregorian calendar.
-func Days(y, m, d int) int64 {
+// dayNumber counts from 1970-01-01 in the proleptic Gregorian calendar.
+func dayNumber(y, m, d int) int64 {
 	if m <= 2 {
 		y--
 		m += 12
@@ -75,8 +75,8 @@ func Days(y, m, d int) int64 {
 	return int64(era)*146097 + int64(doe) - 719468
 }
 
-// Civil is the inverse of Days.
-func Civil(days int64) (y, m, d int) {
+// civil is the inverse of dayNumber.
+func civil(days int64) (y, m, d int) {
 	z := days + 719468
 	era := z / 146097
 	if z < 0 {

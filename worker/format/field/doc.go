@@ -2,7 +2,7 @@
 // what package value is built on. Numbers, decimals, dates and times are read and printed here and nowhere else.
 //
 //	[]byte ──Int, Float, Decimal128, Formats.Date …──▶ value   (no string, no allocation)
-//	value  ──AppendFloat, AppendDecimal128, Formats.Append…──▶ the caller's []byte, as SeaTunnel writes it
+//	value  ──AppendFloat, AppendScalarText, Formats.Append…──▶ the caller's []byte, as SeaTunnel writes it
 //	value  ──AppendISO…, AppendJava…──▶ dates and times without a pattern: ISO 8601, or as Java's toString has them
 //	Pattern   a Java date-time pattern, compiled once
 //	Nested    arrays, maps and rows in delimited text, by SeaTunnel's levels of separators

@@ -75,10 +75,10 @@ func TestCalendar(t *testing.T) {
 			days--
 		}
 		y, m, d := at.Date()
-		if got := Days(y, int(m), d); got != days {
+		if got := dayNumber(y, int(m), d); got != days {
 			t.Fatalf("%v: day %d, want %d", at, got, days)
 		}
-		if gy, gm, gd := Civil(days); gy != y || gm != int(m) || gd != d {
+		if gy, gm, gd := civil(days); gy != y || gm != int(m) || gd != d {
 			t.Fatalf("day %d: %d-%d-%d, want %v", days, gy, gm, gd, at)
 		}
 		if y >= 0 {
@@ -112,7 +112,7 @@ func TestDecimal(t *testing.T) {
 		if n, err := Decimal128([]byte(text), p, s); err != nil {
 			got = err.Error()
 		} else {
-			got = string(AppendDecimal128(nil, n, s))
+			got = string(appendDecimal128(nil, n, s))
 		}
 		if got != want {
 			t.Fatalf("%q as decimal(%d, %d): %s, want %s", text, p, s, got, want)
@@ -138,7 +138,7 @@ func TestDecimal(t *testing.T) {
 	f("1e", 10, 1, errDecimal.Error())
 	f("12345678901234567890123456789012345678", 38, 0, "12345678901234567890123456789012345678")
 	f("-99999999999999999999999999999999999999", 38, 0, "-99999999999999999999999999999999999999")
-	if got := string(AppendDecimal128(nil, decimal128.FromBigInt(new(big.Int).Neg(new(big.Int).Lsh(big.NewInt(1), 63))), 3)); got != "-9223372036854775.808" {
+	if got := string(appendDecimal128(nil, decimal128.FromBigInt(new(big.Int).Neg(new(big.Int).Lsh(big.NewInt(1), 63))), 3)); got != "-9223372036854775.808" {
 		t.Fatal(got)
 	}
 }

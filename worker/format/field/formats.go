@@ -12,9 +12,9 @@ type Formats struct {
 
 // Defaults of the patterns, as SeaTunnel has them.
 const (
-	DefaultDate      = "yyyy-MM-dd"
-	DefaultTime      = "HH:mm:ss"
-	DefaultTimestamp = "yyyy-MM-dd HH:mm:ss"
+	defaultDate      = "yyyy-MM-dd"
+	defaultTime      = "HH:mm:ss"
+	defaultTimestamp = "yyyy-MM-dd HH:mm:ss"
 )
 
 // NewFormats compiles patterns; an empty one stands for the default and for every other usual form.
@@ -24,7 +24,7 @@ func NewFormats(date, time, stamp string) (*Formats, error) {
 	for _, p := range []struct {
 		dst           **Pattern
 		text, def, as string
-	}{{&f.date, date, DefaultDate, "date_format"}, {&f.time, time, DefaultTime, "time_format"}, {&f.stamp, stamp, DefaultTimestamp, "datetime_format"}} {
+	}{{&f.date, date, defaultDate, "date_format"}, {&f.time, time, defaultTime, "time_format"}, {&f.stamp, stamp, defaultTimestamp, "datetime_format"}} {
 		if p.text == "" {
 			p.text = p.def
 		}
@@ -61,7 +61,7 @@ var (
 func Patterns(texts ...string) []*Pattern {
 	out := make([]*Pattern, len(texts))
 	for i, t := range texts {
-		out[i] = MustPattern(t)
+		out[i] = mustPattern(t)
 	}
 	return out
 }
@@ -92,7 +92,7 @@ func (f *Formats) Date(b []byte) (int32, error) {
 	if !ok {
 		return 0, misfit("date", "date_format", f.date, f.dateFree)
 	}
-	return int32(Days(c.Year, c.Month, c.Day)), nil
+	return int32(dayNumber(c.Year, c.Month, c.Day)), nil
 }
 
 // Time reads the time of day in the unit of a scale (see UnitNanos).
@@ -149,25 +149,25 @@ func (f *Formats) TimestampTZ(b []byte, scale int) (int64, error) {
 // AppendDate writes days since 1970-01-01.
 func (f *Formats) AppendDate(dst []byte, days int32) []byte {
 	var c Clock
-	c.Year, c.Month, c.Day = Civil(int64(days))
+	c.Year, c.Month, c.Day = civil(int64(days))
 	return f.date.Append(dst, &c)
 }
 
 // AppendTime writes a time of day kept in the unit of a scale.
 func (f *Formats) AppendTime(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	return f.time.Append(dst, &c)
 }
 
 // AppendTimestamp writes a date and time without zone.
 func (f *Formats) AppendTimestamp(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	return f.stamp.Append(dst, &c)
 }
 
 // AppendTimestampTZ writes an instant, by the pattern where it has an offset, else as ISO 8601 in UTC.
 func (f *Formats) AppendTimestampTZ(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	c.HasOffset = true
 	if f.zoned != nil {
 		return f.zoned.Append(dst, &c)

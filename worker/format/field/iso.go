@@ -80,14 +80,14 @@ func Offset(b []byte) (int, bool) {
 }
 
 var (
-	isoDate  = MustPattern("yyyy-MM-dd")
-	isoClock = MustPattern("HH:mm:ss")
+	isoDate  = mustPattern("yyyy-MM-dd")
+	isoClock = mustPattern("HH:mm:ss")
 )
 
 // AppendISO writes yyyy-MM-ddTHH:mm:ss and as many digits of the second as there are, as Java's
 // ISO_LOCAL_DATE_TIME does.
 func AppendISO(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	dst = isoDate.Append(dst, &c)
 	dst = append(dst, 'T')
 	return appendClock(dst, &c)
@@ -96,13 +96,13 @@ func AppendISO(dst []byte, v int64, scale int) []byte {
 // AppendISODate writes yyyy-MM-dd.
 func AppendISODate(dst []byte, days int32) []byte {
 	var c Clock
-	c.Year, c.Month, c.Day = Civil(int64(days))
+	c.Year, c.Month, c.Day = civil(int64(days))
 	return isoDate.Append(dst, &c)
 }
 
 // AppendISOTime writes HH:mm:ss and as many digits of the second as there are.
 func AppendISOTime(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	return appendClock(dst, &c)
 }
 
@@ -122,20 +122,20 @@ func appendClock(dst []byte, c *Clock) []byte {
 // AppendJavaDate writes a date as LocalDate.toString does.
 func AppendJavaDate(dst []byte, days int32) []byte {
 	var c Clock
-	c.Year, c.Month, c.Day = Civil(int64(days))
+	c.Year, c.Month, c.Day = civil(int64(days))
 	return appendJavaDate(dst, &c)
 }
 
 // AppendJavaTime writes a time of day as LocalTime.toString does: seconds and a fraction only where they are not
 // zero, the fraction in three, six or nine digits.
 func AppendJavaTime(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	return appendJavaClock(dst, &c)
 }
 
 // AppendJavaTimestamp writes a date and a time as LocalDateTime.toString does.
 func AppendJavaTimestamp(dst []byte, v int64, scale int) []byte {
-	c := ClockOf(v, scale)
+	c := clockOf(v, scale)
 	return appendJavaClock(append(appendJavaDate(dst, &c), 'T'), &c)
 }
 

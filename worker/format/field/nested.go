@@ -302,9 +302,9 @@ func AppendScalarText(dst []byte, f *Formats, t *schema.Type, a arrow.Array, i i
 	case *array.Boolean:
 		return strconv.AppendBool(dst, a.Value(i))
 	case *array.Decimal128:
-		return AppendDecimal128(dst, a.Value(i), t.Scale)
+		return appendDecimal128(dst, a.Value(i), t.Scale)
 	case *array.Decimal256:
-		return AppendDecimal256(dst, a.Value(i), t.Scale)
+		return appendDecimal256(dst, a.Value(i), t.Scale)
 	case *array.Date32:
 		return f.AppendDate(dst, int32(a.Value(i)))
 	case *array.Time64:

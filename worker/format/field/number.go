@@ -120,31 +120,15 @@ func Float(b []byte, bits int) (float64, error) {
 
 // shortFloat reads up to 15 digits with a point: mantissa and power of ten are exact, so is their quotient.
 func shortFloat(b []byte) (float64, bool) {
-	i, neg := 0, false
-	if len(b) > 0 && b[0] == '-' {
-		neg, i = true, 1
+	neg := len(b) > 0 && b[0] == '-'
+	if neg {
+		b = b[1:]
 	}
-	if len(b)-i == 0 || len(b)-i > 16 {
+	if len(b) > 16 {
 		return 0, false
 	}
-	var m uint64
-	digits, frac, point := 0, 0, false
-	for ; i < len(b); i++ {
-		c := b[i] - '0'
-		if c > 9 {
-			if b[i] == '.' && !point {
-				point = true
-				continue
-			}
-			return 0, false
-		}
-		m = m*10 + uint64(c)
-		digits++
-		if point {
-			frac++
-		}
-	}
-	if digits == 0 || digits > 15 {
+	m, digits, frac, ok := plain(b)
+	if !ok || digits > 15 {
 		return 0, false
 	}
 	f := float64(m) / pow10[frac]
@@ -152,6 +136,28 @@ func shortFloat(b []byte) (float64, bool) {
 		f = -f
 	}
 	return f, true
+}
+
+// plain reads up to 19 bytes of digits, one at least, and at most one point; frac of the digits stand behind it.
+func plain(b []byte) (m uint64, digits, frac int, ok bool) {
+	point := -1
+	for i, c := range b {
+		c -= '0'
+		if c > 9 {
+			if b[i] == '.' && point < 0 {
+				point = i
+				continue
+			}
+			return 0, 0, 0, false
+		}
+		m = m*10 + uint64(c)
+	}
+	digits = len(b)
+	if point >= 0 {
+		digits--
+		frac = digits - point
+	}
+	return m, digits, frac, digits > 0
 }
 
 var pow10u = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
@@ -181,35 +187,16 @@ func Decimal256(b []byte, precision, scale int) (decimal256.Num, error) {
 // ShortDecimal reads a decimal of up to 18 digits, after scaling, that needs no rounding. Others go through
 // Decimal128.
 func ShortDecimal(b []byte, precision, scale int) (int64, bool) {
-	i, neg := 0, false
+	neg := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
-		neg, i = b[0] == '-', 1
+		neg, b = b[0] == '-', b[1:]
 	}
-	if len(b)-i > 19 {
+	if len(b) > 19 {
 		return 0, false
 	}
-	var m uint64
-	digits, frac, point := 0, 0, false
-	for ; i < len(b); i++ {
-		c := b[i] - '0'
-		if c > 9 {
-			if b[i] == '.' && !point {
-				point = true
-				frac = digits
-				continue
-			}
-			return 0, false
-		}
-		m = m*10 + uint64(c)
-		digits++
-	}
-	if point {
-		frac = digits - frac
-	} else {
-		frac = 0
-	}
+	m, digits, frac, ok := plain(b)
 	up := scale - frac
-	if digits == 0 || up < 0 || digits+up > 18 {
+	if !ok || up < 0 || digits+up > 18 {
 		return 0, false
 	}
 	m *= pow10u[up]
@@ -388,8 +375,8 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// AppendDecimal128 writes a decimal in plain form with all digits of its scale.
-func AppendDecimal128(dst []byte, n decimal128.Num, scale int) []byte {
+// appendDecimal128 writes a decimal in plain form with all digits of its scale.
+func appendDecimal128(dst []byte, n decimal128.Num, scale int) []byte {
 	if n.HighBits() == 0 || n.HighBits() == -1 {
 		if low := n.LowBits(); n.HighBits() == 0 && low <= math.MaxInt64 || n.HighBits() == -1 && low > math.MaxInt64 {
 			return appendScaled(dst, int64(low), scale)
@@ -398,8 +385,8 @@ func AppendDecimal128(dst []byte, n decimal128.Num, scale int) []byte {
 	return appendBig(dst, n.BigInt(), scale)
 }
 
-// AppendDecimal256 is AppendDecimal128 for precisions above 38.
-func AppendDecimal256(dst []byte, n decimal256.Num, scale int) []byte {
+// appendDecimal256 is appendDecimal128 for precisions above 38.
+func appendDecimal256(dst []byte, n decimal256.Num, scale int) []byte {
 	return appendBig(dst, n.BigInt(), scale)
 }
 

@@ -113,8 +113,8 @@ func ParsePattern(s string) (*Pattern, error) {
 	return p, nil
 }
 
-// MustPattern is ParsePattern for patterns known to be right.
-func MustPattern(s string) *Pattern {
+// mustPattern is ParsePattern for patterns known to be right.
+func mustPattern(s string) *Pattern {
 	p, err := ParsePattern(s)
 	if err != nil {
 		panic("BUG: " + err.Error())

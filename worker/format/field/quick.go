@@ -64,7 +64,7 @@ func (q *quick) days(b []byte) (int64, bool) {
 	if d-1 >= uint(monthStart[l][m+1])-from {
 		return 0, false
 	}
-	// Days before the year, counted from year 1, then from 1970. Year 0 has 366 days and is a leap year.
+	// days before the year, counted from year 1, then from 1970. Year 0 has 366 days and is a leap year.
 	p := int64(y) - 1
 	before := p*365 + p>>2 - p/100 + p/400
 	if y == 0 {

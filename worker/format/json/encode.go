@@ -38,7 +38,7 @@ func NewEncoder(t *schema.Table, columns []int, rowDelimiter string) *Encoder {
 	e.codec = field.Codec{Formats: field.DefaultFormats()}
 	for _, c := range columns {
 		e.types = append(e.types, &t.Columns[c].Type)
-		e.names = append(e.names, string(append(AppendString(nil, t.Columns[c].Name), ':')))
+		e.names = append(e.names, string(append(appendString(nil, t.Columns[c].Name), ':')))
 	}
 	return e
 }
@@ -82,7 +82,7 @@ func (e *Encoder) value(dst []byte, t *schema.Type, a arrow.Array, i int) []byte
 	}
 	switch a := a.(type) {
 	case *array.String:
-		return AppendString(dst, a.Value(i))
+		return appendString(dst, a.Value(i))
 	case *array.Int64:
 		return strconv.AppendInt(dst, a.Value(i), 10)
 	case *array.Int32:
@@ -123,10 +123,10 @@ func (e *Encoder) nested(dst []byte, t *schema.Type, a arrow.Array, i int) []byt
 				dst = append(dst, ',')
 			}
 			if s, ok := a.Keys().(*array.String); ok {
-				dst = AppendString(dst, s.Value(j))
+				dst = appendString(dst, s.Value(j))
 			} else {
 				buf = e.codec.AppendText(buf[:0], key, a.Keys(), j, 0)
-				dst = AppendString(dst, string(buf))
+				dst = appendString(dst, string(buf))
 			}
 			dst = append(dst, ':')
 			dst = e.value(dst, elem, a.Items(), j)
@@ -149,7 +149,7 @@ func (e *Encoder) nested(dst []byte, t *schema.Type, a arrow.Array, i int) []byt
 			if f > 0 {
 				dst = append(dst, ',')
 			}
-			dst = AppendString(dst, t.Fields[f].Name)
+			dst = appendString(dst, t.Fields[f].Name)
 			dst = append(dst, ':')
 			dst = e.value(dst, &t.Fields[f].Type, a.Field(f), i)
 		}
@@ -167,8 +167,8 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 
 const hex = "0123456789ABCDEF"
 
-// AppendString writes s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
-func AppendString(dst []byte, s string) []byte {
+// appendString writes s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
