@@ -218,18 +218,8 @@ func (t *translator) escape(inClass bool) error {
 		return fmt.Errorf(`is not a regular expression: it ends with \`)
 	}
 	set := func(members string, not bool) error {
-		switch {
-		case inClass && not:
-			return refused(`\` + rest[:1] + " within a class")
-		case inClass:
-			t.out.WriteString(members)
-		case not:
-			t.out.WriteString("[^" + members + "]")
-		default:
-			t.out.WriteString("[" + members + "]")
-		}
 		t.at += 2
-		return nil
+		return t.set(members, not, inClass, rest[:1])
 	}
 	switch c := rest[0]; c {
 	case 'Q':
@@ -286,6 +276,21 @@ func (t *translator) escape(inClass bool) error {
 	return nil
 }
 
+// set writes members of a class, or all but them; name is what the pattern calls them.
+func (t *translator) set(members string, not, inClass bool, name string) error {
+	switch {
+	case inClass && not:
+		return refused(`\` + name + " within a class")
+	case inClass:
+		t.out.WriteString(members)
+	case not:
+		t.out.WriteString("[^" + members + "]")
+	default:
+		t.out.WriteString("[" + members + "]")
+	}
+	return nil
+}
+
 // code writes a character by its number in hex; n bytes of the input are done with.
 func (t *translator) code(hex string, n int) error {
 	t.out.WriteString(`\x{` + hex + `}`)
@@ -313,17 +318,7 @@ func (t *translator) property(rest string, inClass bool) error {
 	t.at += 1 + n
 	not := rest[0] == 'P'
 	if members, ok := properties[name]; ok {
-		switch {
-		case inClass && not:
-			return refused(`\P{` + name + `} within a class`)
-		case inClass:
-			t.out.WriteString(members)
-		case not:
-			t.out.WriteString("[^" + members + "]")
-		default:
-			t.out.WriteString("[" + members + "]")
-		}
-		return nil
+		return t.set(members, not, inClass, `P{`+name+`}`)
 	}
 	for _, prefix := range []string{"", "Is", "IsScript=", "script=", "sc=", "general_category=", "gc="} {
 		short, ok := strings.CutPrefix(name, prefix)
