@@ -1,4 +1,3 @@
-// Package all links the connectors of this build.
 package all
 
 import (

@@ -1,4 +1,3 @@
-// Package all links the transforms of this build.
 package all
 
 import (

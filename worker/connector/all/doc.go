@@ -1,0 +1,2 @@
+// Package all links the connectors of this build.
+package all

@@ -1,0 +1,2 @@
+// Package all links the transforms of this build.
+package all
