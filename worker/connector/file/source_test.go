@@ -209,17 +209,13 @@ func TestTablesConfigs(t *testing.T) {
 	}
 }
 
-func TestCancelled(t *testing.T) {
-	p := put(t, t.TempDir(), "a.csv", strings.Repeat("1\n", 100000))
-	s, err := openSource(t, 1, opts("path", p, "file_format_type", "csv", "schema", fieldsOf("a", "int")))
-	if err != nil {
-		t.Fatal(err)
-	}
+// firstReader has the first split of s open.
+func firstReader(t *testing.T, s connector.Source, schemas []*batch.Schema) connector.Reader {
+	t.Helper()
 	splits, err := splitsOf(t, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas := batch.Schemas(s.Tables())
 	r, err := s.NewReader(t.Context(), connector.ReaderContext{Schemas: schemas})
 	if err != nil {
 		t.Fatal(err)
@@ -227,6 +223,17 @@ func TestCancelled(t *testing.T) {
 	if err := r.Open(t.Context(), splits[0], nil); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+func TestCancelled(t *testing.T) {
+	p := put(t, t.TempDir(), "a.csv", strings.Repeat("1\n", 100000))
+	s, err := openSource(t, 1, opts("path", p, "file_format_type", "csv", "schema", fieldsOf("a", "int")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas := batch.Schemas(s.Tables())
+	r := firstReader(t, s, schemas)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Read(ctx, connector.NewOutput(schemas)); err == nil {
@@ -246,19 +253,9 @@ func TestPlannedTableCounts(t *testing.T) {
 	}
 	planned := s.Tables()[0].Clone()
 	planned.Columns = append(planned.Columns, schema.Col("hour", schema.Of(schema.String)))
-	splits, err := splitsOf(t, s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	schemas := batch.Schemas([]*schema.Table{planned})
-	r, err := s.NewReader(t.Context(), connector.ReaderContext{Schemas: schemas})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := firstReader(t, s, schemas)
 	defer r.Close()
-	if err := r.Open(t.Context(), splits[0], nil); err != nil {
-		t.Fatal(err)
-	}
 	out := connector.NewOutput(schemas)
 	if _, err := r.Read(t.Context(), out); err != nil {
 		t.Fatal(err)
