@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -72,21 +72,33 @@ func TestCommandsOfAFleet(t *testing.T) {
 	}
 	want(1, "", "job alpha: ambiguous id: 2 jobs begin so: alpha-1, alpha-2; write more of it\n", "job", "status", "alpha")
 	const waits = "needs 1 slot, no worker is there; start one with `stctl serve worker`"
-	r = want(124, "", "*", "job", "wait", "alpha-2", "--timeout", "300ms")
-	if !regexp.MustCompile(`^\d\d:\d\d:\d\d PENDING: ` + regexp.QuoteMeta(waits) + "\ntimed out; job alpha-2 goes on\n$").MatchString(r.Stderr) {
-		t.Errorf("wait --timeout:\n%s", r.Stderr)
-	}
 	type status struct {
 		ID, Name, Phase, Reason, Message string
 		Groups                           []struct{ Group, State, Worker string }
 	}
-	r = want(124, "*", "*", "job", "wait", "alpha-2", "--timeout", "300ms", "--output", "json")
-	if got := object[status](t, r); got.ID != "alpha-2" || got.Phase != "PENDING" || got.Message != waits {
-		t.Errorf("wait --timeout --output json: %+v", got)
+	var timed []*harness.Process
+	for _, args := range [][]string{
+		{"job", "wait", "alpha-2"}, {"job", "wait", "alpha-2", "--output", "json"}, {"job", "submit", "--id", "beta", "-o", "json", job},
+	} {
+		p := f.Command(append(args, "--timeout", "3s")...)
+		if err := p.Cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timed = append(timed, p)
 	}
-	r = want(124, "*", "*", "job", "submit", "--id", "beta", "--timeout", "300ms", "-o", "json", job)
-	if got := object[status](t, r); got.ID != "beta" || got.Phase != "PENDING" {
-		t.Errorf("submit --timeout --output json: %+v", got)
+	for i, p := range timed {
+		r := p.Wait(t, limit)
+		if r.Code != 124 || !strings.Contains(r.Stderr, " PENDING: "+waits+"\n") || !strings.Contains(r.Stderr, "timed out; job ") {
+			t.Errorf("%v: exit %d\n%s", p.Cmd.Args[1:], r.Code, r.Stderr)
+		}
+		id := []string{"", "alpha-2", "beta"}[i]
+		if id == "" {
+			if r.Stdout != "" {
+				t.Errorf("standard output: %s", r.Stdout)
+			}
+		} else if got := object[status](t, r); got.ID != id || got.Phase != "PENDING" || got.Message != waits {
+			t.Errorf("%v: %+v", p.Cmd.Args[1:], got)
+		}
 	}
 	if got := object[status](t, want(0, "*", "", "job", "status", "-o", "json", "alpha-2")); got.ID != "alpha-2" || got.Name != "second" || got.Phase != "PENDING" || got.Message != waits {
 		t.Errorf("status: %+v", got)
@@ -96,7 +108,10 @@ func TestCommandsOfAFleet(t *testing.T) {
 	has(want(0, "*", "", "job", "list"), "alpha-1", "alpha-2", "second", "PENDING")
 
 	// Cancelled while they wait.
-	want(0, "", "", "job", "cancel", "--detach", "beta")
+	r = want(0, "*", "", "job", "cancel", "--detach", "-o", "json", "beta")
+	if got := object[struct{ ID string }](t, r); got.ID != "beta" {
+		t.Errorf("cancel --detach --output json: %s", r.Stdout)
+	}
 	want(3, "*", "*", "job", "wait", "beta")
 	r = want(0, "*", "*", "job", "cancel", "alpha-1", "-o", "json")
 	if got := object[status](t, r); got.ID != "alpha-1" || got.Phase != "CANCELLED" {
@@ -160,7 +175,7 @@ sink { Console { } }`)
 	want(1, "", "*", "job", "wait", "gone")
 	// Not placeable by labels: it waits, since the fleet may grow.
 	tagged := writeJob(t, t.TempDir(), `env { tag_filter { zone = "b" } }`+small)
-	r = want(124, "", "*", "job", "submit", "--id", "tagged", "--timeout", "300ms", tagged)
+	r = want(124, "", "*", "job", "submit", "--id", "tagged", "--timeout", "3s", tagged)
 	has(r, "PENDING", "zone=b")
 }
 
@@ -177,8 +192,13 @@ func TestRunAsJSON(t *testing.T) {
 // TestQuietRun: a job of milliseconds says what it did and nothing of the states on the way.
 func TestQuietRun(t *testing.T) {
 	dir := t.TempDir()
-	r := harness.Run(t, dir, limit, "run", writeJob(t, dir, small))
+	job := writeJob(t, dir, small)
+	begin := time.Now()
+	r := harness.Run(t, dir, limit, "run", job)
 	lines := strings.Split(strings.TrimSpace(r.Stderr), "\n")
+	if took := time.Since(begin); took > time.Second && len(lines) > 4 { // a state may have stood for a second
+		t.Skipf("this machine took %v for it", took)
+	}
 	if r.Code != 0 || len(lines) != 4 || !strings.HasPrefix(lines[0], "PIPELINE ") || !endLine.MatchString(lines[3]) {
 		t.Errorf("exit %d\n%s", r.Code, r.Stderr)
 	}

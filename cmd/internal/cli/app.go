@@ -111,10 +111,9 @@ func group(app *cli.App, path []*cli.Command) cli.ActionFunc {
 	}
 }
 
-// usageError is what the library finds wrong with flags; what is written on the command line was looked at
-// before, so that it is a variable of the environment.
+// usageError is what the library finds wrong with flags beyond what take has looked at.
 func usageError(_ *cli.Context, err error, _ bool) error {
-	return failf("%v; --help lists the flags and their variables", err)
+	return failf("%v; --help lists the flags", err)
 }
 
 func outputFlag(also ...string) cli.Flag {

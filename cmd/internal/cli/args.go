@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func take(app *cli.App, args []string) (*line, error) {
 				value = args[i]
 				l.args = append(l.args, value)
 			}
-			if err := checkValue(f, dashed(name), value, given); err != nil {
+			if err := checkValue(f, dashed(name), " ", value, given); err != nil {
 				return l, err
 			}
 			continue
@@ -86,7 +87,10 @@ func take(app *cli.App, args []string) (*line, error) {
 	if l.help && len(positional) > 0 && len(commands) > 0 {
 		return l, unknownCommand(l.title(app), positional[0], commands)
 	}
-	return l, nil
+	if l.help {
+		return l, nil
+	}
+	return l, checkEnvironment(flags)
 }
 
 func (l *line) unknownFlag(app *cli.App, flags []cli.Flag, given, name string) error {
@@ -109,8 +113,9 @@ func (l *line) unknownFlag(app *cli.App, flags []cli.Flag, given, name string) e
 	return failf("%s has no flag %s; `%s --help` lists its flags", l.title(app), given, l.title(app))
 }
 
-// checkValue tells a value that the flag package would refuse without a hint.
-func checkValue(f cli.Flag, name, value string, given bool) error {
+// checkValue tells a value that the flag package would refuse without a hint. name and is are how the value is
+// set: --slots and a space, or STRAIT_SLOTS and =.
+func checkValue(f cli.Flag, name, is, value string, given bool) error {
 	switch f.(type) {
 	case *cli.BoolFlag:
 		if _, err := strconv.ParseBool(value); given && err != nil {
@@ -118,11 +123,29 @@ func checkValue(f cli.Flag, name, value string, given bool) error {
 		}
 	case *cli.IntFlag:
 		if _, err := strconv.Atoi(value); err != nil {
-			return failf("%s %s: not a whole number; write for example %s 4", name, value, name)
+			return failf("%s%s%s: not a whole number; write for example %s%s4", name, is, value, name, is)
 		}
 	case *cli.DurationFlag:
 		if d, err := time.ParseDuration(value); err != nil || d < 0 {
-			return failf("%s %s: not a duration; write for example %s 30s or 5m", name, value, name)
+			return failf("%s%s%s: not a duration; write for example %s%s30s or 5m", name, is, value, name, is)
+		}
+	}
+	return nil
+}
+
+// checkEnvironment does so for what flags take from the environment.
+func checkEnvironment(flags []cli.Flag) error {
+	for _, f := range flags {
+		d, ok := f.(cli.DocGenerationFlag)
+		if !ok {
+			continue
+		}
+		for _, name := range d.GetEnvVars() {
+			if value := os.Getenv(name); value != "" {
+				if err := checkValue(f, name, "=", value, true); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

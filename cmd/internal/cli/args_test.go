@@ -173,6 +173,19 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	f("prefix", "/b/", "job", "list", "--prefix", "/b/")
 	f("etcd-endpoints", "a:1", "--etcd-endpoints", "a:1", "worker", "list")
 	f("etcd-endpoints", "env:2379", "serve", "worker")
+
+	for name, want := range map[string]string{
+		"STRAIT_SLOTS": "STRAIT_SLOTS=x: not a whole number; write for example STRAIT_SLOTS=4",
+		"STRAIT_TTL":   "STRAIT_TTL=x: not a duration; write for example STRAIT_TTL=30s or 5m",
+		"STRAIT_CODEC": "--codec x is not known; write none or s2 or zstd",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "x")
+			if r := stctl(t, "serve", "worker"); r.code != ExitFailed || r.stderr != want+"\n" {
+				t.Errorf("exit %d, %q, want %q", r.code, r.stderr, want)
+			}
+		})
+	}
 }
 
 func TestPairs(t *testing.T) {

@@ -6,6 +6,13 @@
 //	check, plan    a job file without a cluster
 //	connector      the plugins of this build, from their declared options
 //
-// Every command writes for people unless --output json is given. Standard output carries results, standard
-// error carries logs and mistakes. Exit codes come from ExitCode alone.
+// Every command writes for people unless --output json is given. Standard output carries results (rows of a
+// Console, ids, tables, one JSON value), standard error the rest: what a job waits for, its end, logs, mistakes.
+// Exit codes come from ExitCode alone.
+//
+//	take         the command line, judged before the library sees it: flags behind arguments, nearest names
+//	display      decides what is shown of a job that runs; a pure step over states, counters and the time
+//	screen       standard error; on a terminal a block of live lines that makes room for whoever else prints
+//	follower     moves a display: the watch of the job's keys, the leader's counters, the clock
+//	roles        coordinator and worker as parts of this process, with their ports
 package cli
