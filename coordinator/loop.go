@@ -236,7 +236,7 @@ func (l *loop) byAge(ids []plan.JobID) {
 
 func (l *loop) unreadable(err error) {
 	if err != nil {
-		l.log.Warn("key is ignored", "err", err)
+		l.log.Warn("key cannot be read", "err", err)
 	}
 }
 

@@ -104,7 +104,7 @@ func (f *Fleet) setGrant(worker string, slot int, e kv.Entry) error {
 	if err != nil {
 		// Somebody wrote there: the slot is not free, whoever it is.
 		f.grants[worker][slot] = Grant{ModRev: e.ModRev, Grant: record.Grant{Incarnation: -1}}
-		return fmt.Errorf("key %s: %w", e.Key, err)
+		return fmt.Errorf("key %s: %w; its slot counts as taken until the key is deleted", e.Key, err)
 	}
 	f.grants[worker][slot] = Grant{e.ModRev, *g}
 	return nil
