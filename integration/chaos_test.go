@@ -198,9 +198,9 @@ func TestCoordinatorKilled(t *testing.T) {
 			c.first()
 		})
 		t.Run("with etcd/"+point, func(t *testing.T) {
-			etcd := kvtest.New(t)
-			c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Etcd: etcd.Server.Endpoints()[0],
-				Env: []string{"STRAIT_FAILPOINTS=" + point + "=hold/HELD"}})
+			t.Parallel()
+			c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Etcd: kvtest.New(t).Server.Endpoints()[0],
+				Worker: []string{"--ttl", "10s", "--call-limit", "2s"}, Env: []string{"STRAIT_FAILPOINTS=" + point + "=hold/HELD"}})
 			c.submit()
 			c.reached()
 			before := c.revision("chaos")
@@ -623,18 +623,6 @@ func TestHands(t *testing.T) {
 		t.Helper()
 		c.Await(job+" runs", limit, func() bool { return c.status(job).Phase == state.JobRunning })
 	}
-	leader := func() (key string, rev int64) {
-		es, _, err := store.List(t.Context(), tree+"leader/", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range es {
-			if rev == 0 || e.CreateRev < rev {
-				key, rev = e.Key, e.CreateRev
-			}
-		}
-		return key, rev
-	}
 	c.putSpec("steady", endless)
 	runs("steady")
 
@@ -647,9 +635,9 @@ func TestHands(t *testing.T) {
 		}
 	})
 	t.Run("leader key deleted", func(t *testing.T) {
-		key, old := leader()
+		key, old := c.leader()
 		kvtest.Delete(t, store, key)
-		c.Await("there is a leader again", limit, func() bool { _, now := leader(); return now > old })
+		c.Await("there is a leader again", limit, func() bool { _, now := c.leader(); return now > old })
 		c.putSpec("after", endless)
 		runs("after")
 		kvtest.Delete(t, store, tree+"jobs/after")
@@ -720,4 +708,197 @@ func TestSameIDAgain(t *testing.T) {
 		t.Errorf("the spec was changed: %v", after)
 	}
 	c.whole()
+}
+
+// TestCoordinatorStopped stops the leader (SIGSTOP) for longer than its lease: a second one leads, the first one
+// steps down when it goes on, and both leave the job alone.
+func TestCoordinatorStopped(t *testing.T) {
+	c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Etcd: kvtest.New(t).Server.Endpoints()[0],
+		Env: []string{"STRAIT_FAILPOINTS=task.prepare=hold/HELD"}})
+	c.StartStandby("c2")
+	c.AwaitReady("c2")
+	c.submit()
+	c.reached()
+	_, first := c.leader()
+	c.Signal("c1", syscall.SIGSTOP)
+	c.Await("the second coordinator leads", limit, func() bool { _, now := c.leader(); return now != first && now != 0 })
+	c.free()
+	c.Signal("c1", syscall.SIGCONT)
+	c.whole()
+	c.first()
+	c.Kill("c2")
+	c.putSpec("after", endless)
+	c.Await("the first one leads again", limit, func() bool { return c.status("after").Phase == state.JobRunning })
+	if c.Process("c1").Exited() {
+		t.Errorf("the first coordinator ended:\n%s", c.Process("c1").Stderr())
+	}
+}
+
+// leader is the key of the leader with its create revision; 0: there is none.
+func (c *chaos) leader() (key string, rev int64) {
+	c.t.Helper()
+	es, _, err := c.Store().List(c.t.Context(), tree+"leader/", 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, e := range es {
+		if rev == 0 || e.CreateRev < rev {
+			key, rev = e.Key, e.CreateRev
+		}
+	}
+	return key, rev
+}
+
+// TestEtcdAwayForLong: with etcd gone for longer than the leases, sinks wait; when it is back, leases are extended
+// and the tasks go on in place.
+func TestEtcdAwayForLong(t *testing.T) {
+	for _, point := range []string{"task.start", "task.prepare", "task.commit"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Env: []string{"STRAIT_FAILPOINTS=" + point + "=hold/HELD"}})
+			c.submit()
+			c.reached()
+			c.Kill("c1")
+			c.free()
+			time.Sleep(5 * time.Second) // the outage itself: longer than the lease
+			c.RestartCoordinator()
+			c.whole()
+		})
+	}
+}
+
+// TestPowerLoss kills everything at once and starts it again.
+func TestPowerLoss(t *testing.T) {
+	for _, point := range workerPoints {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Env: []string{"STRAIT_FAILPOINTS=" + point + "=hold/HELD"}})
+			c.submit()
+			c.reached()
+			for _, name := range []string{"w1", "c1", "w2"} {
+				c.Kill(name)
+			}
+			c.SetEnv()
+			c.RestartCoordinator()
+			for _, name := range []string{"w1", "w2"} {
+				c.StartWorker(name)
+			}
+			c.whole()
+		})
+	}
+}
+
+// TestAllWorkersStopped: a fleet that vanishes at once comes back and goes on.
+func TestAllWorkersStopped(t *testing.T) {
+	c := startChaos(t, harness.Options{Workers: 3, Slots: 1, Env: []string{"STRAIT_FAILPOINTS=task.prepare=hold/HELD"}})
+	c.submit()
+	c.reached()
+	for _, w := range c.Members {
+		c.Signal(w, syscall.SIGSTOP)
+	}
+	c.Await("all are given up", limit, func() bool { return len(c.Keys(tree+"workers/")) == 0 })
+	c.free()
+	for _, w := range c.Members {
+		c.Signal(w, syscall.SIGCONT)
+	}
+	c.whole()
+}
+
+// TestNameTaken: a second process of a worker's name waits until the first is gone.
+func TestNameTaken(t *testing.T) {
+	c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Env: []string{"STRAIT_FAILPOINTS=task.prepare=hold/HELD"}})
+	c.submit()
+	c.reached()
+	old, first := c.incarnation("w1"), c.Process("w1")
+	c.StartWorker("w1")
+	c.Await("the second one waits", limit, func() bool { return strings.Contains(c.Process("w1").Stderr(), "is taken") })
+	if err := first.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.free()
+	c.Await("the second one registers", limit, func() bool { n := c.incarnation("w1"); return n != 0 && n != old })
+	c.whole()
+}
+
+// TestCancelWithoutLeader: what is wished while nobody leads is done by the next leader.
+func TestCancelWithoutLeader(t *testing.T) {
+	for _, point := range []string{"worker.build", "task.start", "task.prepare", "worker.acked", "task.commit"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Etcd: kvtest.New(t).Server.Endpoints()[0],
+				Env: []string{"STRAIT_FAILPOINTS=" + point + "=hold/HELD"}})
+			c.submit()
+			c.reached()
+			c.Kill("c1")
+			kvtest.Put(t, c.Store(), tree+"wishes/chaos", "cancelled")
+			c.putSpec("second", endless)
+			c.free()
+			c.RestartCoordinator()
+			s := c.ends("chaos")
+			switch ids := orderIDs(t, c.out); {
+			case s.Phase == state.JobFinished && (point == "task.commit" || point == "worker.acked"): // the commit point came first
+				wantIDs(t, ids, 1, chaosRows)
+			case s.Phase != state.JobCancelled || len(ids) > 0:
+				t.Errorf("%s with %d rows: %s", s.Phase, len(ids), s.Message)
+			}
+			if left := leftovers(t, c.tmp); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			c.Await("the other job runs", limit, func() bool { return c.status("second").Phase == state.JobRunning })
+			kvtest.Put(t, c.Store(), tree+"wishes/second", "cancelled")
+			c.ends("second")
+			c.clean()
+		})
+	}
+}
+
+// TestDamagedKeys deletes and spoils each key of a running job: it goes on, or fails and says why, or can be
+// cancelled; nothing of it is left, and the fleet takes the next job.
+func TestDamagedKeys(t *testing.T) {
+	c := startChaos(t, harness.Options{Workers: 1, Slots: 2})
+	n := 0
+	for _, kind := range []string{"jobstatus/ID", "plans/ID", "plans/ID/000000", "pipelines/ID/1", "placements/ID/1", "tasks/w1/ID/1", "taskstatus/w1/ID/1", "slots/w1/0000"} {
+		for how, value := range map[string]string{"deleted": "", "garbage": "nonsense", "empty": "{}", "newer": `{"apiVersion":"strait/v9"}`} {
+			t.Run(how+"/"+kind, func(t *testing.T) {
+				n++
+				id := fmt.Sprintf("damaged-%d", n)
+				key := tree + strings.ReplaceAll(kind, "ID", id)
+				c.putSpec(id, endless)
+				c.Await("the job runs", limit, func() bool { return c.status(id).Phase == state.JobRunning && c.Keys(key)[key] != "" })
+				if how == "deleted" {
+					kvtest.Delete(t, c.Store(), key)
+				} else {
+					kvtest.Put(t, c.Store(), key, value)
+				}
+				kvtest.Put(t, c.Store(), tree+"wishes/"+id, "cancelled")
+				ended := func() bool {
+					v := c.Keys(tree + "jobstatus/" + id)[tree+"jobstatus/"+id]
+					s, err := record.Decode[record.JobStatus]([]byte(v))
+					return err == nil && s.Phase.Terminal()
+				}
+				if how != "deleted" && (strings.HasPrefix(kind, "jobstatus") || strings.HasPrefix(kind, "pipelines")) {
+					// The leader touches nothing until somebody corrects or deletes the key, and says so.
+					c.Await("the coordinator says so", 20*time.Second, func() bool {
+						return ended() || strings.Contains(c.Process("c1").Stderr(), id+": its status") ||
+							strings.Contains(c.Process("c1").Stderr(), id+": the control word") || strings.Contains(c.Process("c1").Stderr(), id+": status has phase")
+					})
+					if !ended() {
+						kvtest.Delete(t, c.Store(), key)
+					}
+				}
+				c.Await("the job ends", 20*time.Second, ended)
+				if how != "deleted" && strings.HasPrefix(kind, "slots") && c.Keys(key)[key] == value {
+					// Nobody knows whose it is: the slot is not given away before somebody looks.
+					c.Await("the coordinator says that the slot is taken", 20*time.Second, func() bool {
+						return strings.Contains(c.Process("c1").Stderr(), "counts as taken until the key is deleted") || c.Keys(key)[key] != value || value == "{}"
+					})
+					kvtest.Delete(t, c.Store(), key)
+				}
+				c.clean()
+			})
+		}
+	}
+	if c.Process("c1").Exited() || c.Process("w1").Exited() {
+		t.Error("a process ended")
+	}
 }

@@ -90,6 +90,13 @@ func (f *Fleet) startCoordinator(listen, data string) {
 	f.Etcd = m[1]
 }
 
+// StartStandby starts another coordinator at the etcd that outlives them, without waiting for it.
+func (f *Fleet) StartStandby(name string) {
+	f.t.Helper()
+	f.start(name, append([]string{"serve", "coordinator", "--name", name, "--data-dir", filepath.Join(f.Dir, "c1"),
+		"--etcd-endpoints", f.opt.Etcd, "--ops-listen", "127.0.0.1:0"}, f.opt.Coordinator...))
+}
+
 // RestartCoordinator starts the coordinator on the data folder and the etcd port that it had.
 func (f *Fleet) RestartCoordinator() {
 	f.t.Helper()
