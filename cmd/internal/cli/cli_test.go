@@ -219,7 +219,7 @@ sink { Console { parallelism = 1 } }`)
 	writeStatus(&b, d, d.Status, groupViews(d, p))
 	fmt.Fprintln(&b, "--- described")
 	d.Wish = "cancelled"
-	if err := writeDescription(&b, d, d.Status, nil); err != nil {
+	if err := writeDescription(&b, d, d.Status, nil, d.History.Vertices); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status.txt", b.String())

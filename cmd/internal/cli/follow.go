@@ -112,21 +112,26 @@ func (f *follower) counters(ctx context.Context, id plan.JobID) ([]record.Vertex
 	if err != nil {
 		return nil, fmt.Errorf("nothing is heard of the job, trying again; what runs is not disturbed: %w", err)
 	}
-	if leader.Ops == "" {
-		return nil, nil
+	return leaderCounters(ctx, f.http, leader.Ops, id), nil
+}
+
+// leaderCounters asks a leader at ops for the live counters of a job; nil when it gives none.
+func leaderCounters(ctx context.Context, hc *http.Client, ops string, id plan.JobID) []record.VertexSummary {
+	if ops == "" {
+		return nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+leader.Ops+"/counters/"+string(id), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/counters/"+string(id), nil)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	resp, err := f.http.Do(req)
+	resp, err := hc.Do(req)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	defer resp.Body.Close()
 	var out []record.VertexSummary
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, maxCounters)).Decode(&out) != nil {
-		return nil, nil
+		return nil
 	}
-	return out, nil
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,8 @@ import (
 type statusView struct {
 	ID plan.JobID `json:"id"`
 	*record.JobStatus
-	Groups []groupView `json:"groups,omitempty"`
+	Groups   []groupView            `json:"groups,omitempty"`
+	Vertices []record.VertexSummary `json:"vertices,omitempty"` // counters: live from the leader, final from the history
 }
 
 // groupView is one task group: where it runs and how it is.
@@ -45,10 +47,38 @@ func jobStatus(c *cli.Context, ctx context.Context, cl *client.Client, id plan.J
 			Message: "no coordinator has taken the job yet"}
 	}
 	if form == "json" {
-		return writeJSON(c.App.Writer, statusView{id, st, groups})
+		return writeJSON(c.App.Writer, statusView{id, st, groups, counted(ctx, cl, d)})
 	}
 	writeStatus(c.App.Writer, d, st, groups)
+	if vertices := counted(ctx, cl, d); len(vertices) > 0 {
+		return summary(c.App.Writer, vertices, lasted(st))
+	}
 	return nil
+}
+
+// counted are the counters of a job: those of its history, or live ones from the leader; none when neither has any.
+func counted(ctx context.Context, cl *client.Client, d *client.Description) []record.VertexSummary {
+	if d.History != nil {
+		return d.History.Vertices
+	}
+	leader, err := cl.Leader(ctx)
+	if err != nil {
+		return nil
+	}
+	hc := &http.Client{Timeout: askWithin}
+	defer hc.CloseIdleConnections()
+	return leaderCounters(ctx, hc, leader.Ops, d.ID)
+}
+
+// lasted is how long a job has run, or ran.
+func lasted(st *record.JobStatus) time.Duration {
+	switch {
+	case st.Started == nil:
+		return 0
+	case st.Finished == nil:
+		return time.Since(*st.Started)
+	}
+	return st.Finished.Sub(*st.Started)
 }
 
 // describe reads a job with its plan and lists the task groups.
@@ -82,6 +112,9 @@ func groupViews(d *client.Description, p *physical.Plan) []groupView {
 			for index := range ch.Parallelism {
 				g := plan.TaskGroup{Pipeline: pl.ID, Chain: ch.ID, Index: index}
 				v := groupView{Group: g.String(), Vertices: ch.Vertices, State: state.TaskCreated, Slot: -1}
+				if pl.Word.Phase == state.PipelineStopped { // the last attempt may have had committers alone
+					v.State = taskAtEnd(pl.Word.Outcome)
+				}
 				v.Worker = placed(pl, g)
 				if v.Worker != "" {
 					v.Slot = pl.Slot(v.Worker, g)
@@ -201,10 +234,10 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 	if st == nil {
 		st = &record.JobStatus{Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted()}
 	}
-	return writeDescription(c.App.Writer, d, st, groups)
+	return writeDescription(c.App.Writer, d, st, groups, counted(ctx, cl, d))
 }
 
-func writeDescription(w io.Writer, d *client.Description, st *record.JobStatus, groups []groupView) error {
+func writeDescription(w io.Writer, d *client.Description, st *record.JobStatus, groups []groupView, vertices []record.VertexSummary) error {
 	writeStatus(w, d, st, groups)
 	if d.Spec != nil {
 		fmt.Fprintf(w, "  spec: file %s, %d bytes", d.Spec.File, len(d.Spec.Text))
@@ -230,12 +263,8 @@ func writeDescription(w io.Writer, d *client.Description, st *record.JobStatus, 
 	for _, f := range st.Failures {
 		fmt.Fprintf(w, "  failure %s  pipeline %d attempt %d %s: %s\n", f.Time.Local().Format(time.DateTime), f.Pipeline, f.Attempt, strings.TrimSpace(f.Worker+" "+f.Group), f.Message)
 	}
-	if d.History != nil && len(d.History.Vertices) > 0 {
-		var took time.Duration
-		if st.Started != nil && st.Finished != nil {
-			took = st.Finished.Sub(*st.Started)
-		}
-		return summary(w, d.History.Vertices, took)
+	if len(vertices) > 0 {
+		return summary(w, vertices, lasted(st))
 	}
 	return nil
 }
