@@ -173,7 +173,7 @@ func TestBudgetUsedUp(t *testing.T) {
 	startWorker(t, f.store, "w1", 4, f.target, with(breaks(workermodel.Run, 99, false)))
 	id := f.submit(text("In", "Out", 2, "job.retry.times = 2"), "")
 	st := f.end(id, state.JobFailed)
-	want := fmt.Sprintf("job %s, pipeline 1: sink.Out.0, task group 1/0/0, worker w1: it broke; it was restarted 2 times, as job.retry.times allows", id)
+	want := fmt.Sprintf("job %s, pipeline 1: sink.Out.0, task group 1/0/0, worker w1: it broke; it was restarted as often as job.retry.times allows: 2", id)
 	if st.Reason != job.PipelineFailed || st.Message != want || len(st.Failures) != 3 {
 		t.Errorf("%+v", st)
 	}

@@ -140,7 +140,7 @@ func (x *stepper) recover(p *pipe, t *trouble) {
 	} else {
 		w.RestartsUsed++
 		if w.RestartsUsed > x.env.RetryTimes {
-			times := fmt.Sprintf("it was restarted %d times, as job.retry.times allows", x.env.RetryTimes)
+			times := fmt.Sprintf("it was restarted as often as job.retry.times allows: %d", x.env.RetryTimes)
 			if x.env.RetryTimes == 0 {
 				times = "job.retry.times allows no restart"
 			}
