@@ -57,7 +57,7 @@ and any number of coordinators stand by. SIGTERM ends it; the jobs go on.`,
 			{
 				Name: "worker", Usage: "run the task groups that the coordinator places here",
 				Description: "SIGTERM ends it; what it ran is placed elsewhere.",
-				Flags:       concat([]cli.Flag{dataDir("`FOLDER` of what this worker leaves for its supervisor, and of checkpoint files")}, work, fleet),
+				Flags:       concat([]cli.Flag{dataDir("`FOLDER` of what this worker leaves for its supervisor")}, work, fleet),
 				Action:      serveWorker,
 			},
 			{
