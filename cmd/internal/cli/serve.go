@@ -144,8 +144,8 @@ func openServer(c *cli.Context, ctx context.Context, embed bool) (*server, error
 	}
 	if s.dir, err = storageFolder(c); err == nil && s.dir != "" {
 		s.storage, err = storage.Open(s.dir)
-	} else if err == nil && c.Command.Name == "coordinator" {
-		err = failf("--checkpoint-dir is missing: without --data-dir the coordinator has no folder for checkpoint files; name one that every worker sees")
+	} else if err == nil && c.Command.Name != "worker" {
+		err = failf("--checkpoint-dir is missing: without --data-dir there is no folder for checkpoint files; name one that every worker sees")
 	}
 	if err != nil {
 		s.close()
