@@ -213,3 +213,21 @@ func TestBrokenLinkIsNotAFailureOfTheTask(t *testing.T) {
 		t.Errorf("reported: %+v", x.failures)
 	}
 }
+
+// TestEchoesLeaveTheFaultAlone: the tasks that a failure ends do not write their names into it.
+func TestEchoesLeaveTheFaultAlone(t *testing.T) {
+	tasktest.New(t, 2, 1)
+	x := build(t, tasktest.Plan(t, chain(2, "TestSource"), chain(2, "TestTwoPhase")), nil)
+	first := &Fault{Path: "enumerator", Err: errors.New("first")}
+	x.fail(first)
+	x.Start(1)
+	x.stop(t)
+	for _, g := range x.groups {
+		if err := g.locate(context.Cause(x.ctx)); !errors.Is(err, errStopped) {
+			t.Errorf("%s: %v", g.id, err)
+		}
+	}
+	if first.Group != "" || len(x.failures) != 1 {
+		t.Errorf("fault of group %q, reported %+v", first.Group, x.failures)
+	}
+}

@@ -164,6 +164,9 @@ func (g *group) guarded() (err error) {
 
 // locate says where an error of the loop happened.
 func (g *group) locate(err error) error {
+	if err == nil || stopped(g.a.ctx, err) {
+		return err // an echo: the fault in it belongs to another task
+	}
 	var f *Fault
 	if errors.As(err, &f) {
 		f.Group = g.id.String()
