@@ -324,7 +324,7 @@ func TestWorkerStopped(t *testing.T) {
 			c.Terminate("w1")
 			old := c.incarnation("w3")
 			if point == "rows" {
-				c.rows = 2_000_000
+				c.rows = 1_000_000
 			}
 			c.submit()
 			if point == "rows" {
