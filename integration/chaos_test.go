@@ -299,7 +299,7 @@ func TestWorkerFailsForGood(t *testing.T) {
 				t.Fatal(r.Stderr)
 			}
 			s := c.ends("chaos")
-			if s.Phase != state.JobFailed || !strings.Contains(s.Message, "failpoint "+point) || !strings.Contains(s.Message, "restarted 1 time") {
+			if s.Phase != state.JobFailed || !strings.Contains(s.Message, "failpoint "+point) || !strings.Contains(s.Message, "job.retry.times allows") {
 				t.Errorf("the job is %s: %q", s.Phase, s.Message)
 			}
 			if ids, left := orderIDs(t, c.out), leftovers(t, c.tmp); len(ids) > 0 || len(left) > 0 {
@@ -418,8 +418,8 @@ func TestWorkersCutFromEachOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := startChaos(t, harness.Options{})
-			c.SetEnv("STRAIT_FAILPOINTS=task.start=hold/" + c.held)
-			var proxies []*kvtest.Proxy // whoever dials whom
+			c.SetEnv("STRAIT_FAILPOINTS=task.read=hold/" + c.held) // nothing of this source is on the link yet
+			var proxies []*kvtest.Proxy                            // whoever dials whom
 			for _, w := range []string{"w1", "w2"} {
 				data := freePort(t)
 				p := kvtest.NewProxy(t, data)
@@ -478,7 +478,7 @@ sink { InMemory { %s } }
 	}
 	for id, cause := range map[string]string{"prepare": "throw_exception is set", "write": "third"} {
 		s := c.ends(id)
-		if s.Phase != state.JobFailed || !strings.Contains(s.Message, cause) || !strings.Contains(s.Message, "restarted 2 times") || len(s.Failures) != 3 {
+		if s.Phase != state.JobFailed || !strings.Contains(s.Message, cause) || !strings.Contains(s.Message, "job.retry.times allows") || len(s.Failures) != 3 {
 			t.Errorf("%s: %s with %d failures: %s", id, s.Phase, len(s.Failures), s.Message)
 		}
 	}

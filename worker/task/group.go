@@ -211,6 +211,9 @@ func (g *group) open() error {
 		g.at = nil
 	}
 	if g.source != nil {
+		if err := failpoint.Inject("task.read"); err != nil {
+			return err
+		}
 		if err := g.source.start(); err != nil {
 			return err
 		}
