@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strait/checkpoint"
+	"strait/kv"
 	"strait/kv/mirror"
 	"strait/kv/record"
 	"strait/kv/session"
@@ -70,7 +71,7 @@ func (p *part) running() *task.Attempt {
 func newHost(l *life, p pipeline) *host {
 	h := &host{l: l, pipeline: p, log: l.log.With("job", p.job, "pipeline", p.id), inbox: newInbox(), ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(l.ctx)
-	h.state = keeper.State{Worker: l.cfg.Name, Incarnation: l.incarnation, Pipeline: p.id}
+	h.state = keeper.State{Worker: l.cfg.Name, Incarnation: l.incarnation, Pipeline: p.id, Unread: true}
 	h.status = newStatusWriter(h)
 	return h
 }
@@ -87,6 +88,7 @@ func (h *host) run() {
 			h.l.die(err)
 		}
 	})
+	h.beside(h.find)
 	h.loop()
 	h.status.close()
 	h.cancel()
@@ -94,6 +96,25 @@ func (h *host) run() {
 	h.mu.Lock()
 	h.live = nil
 	h.mu.Unlock()
+}
+
+// find reads what an earlier host of this incarnation has reported.
+func (h *host) find() {
+	key := h.l.cfg.Tree.TaskStatus(h.l.cfg.Name, h.job, h.id)
+	e, err := retry(h.ctx, h.log, "task status", func() (kv.Entry, error) { return h.l.cfg.Store.Get(h.ctx, key) })
+	switch {
+	case err == nil:
+	case h.ctx.Err() != nil:
+		return
+	default:
+		h.l.die(err)
+		return
+	}
+	found := keeper.Found{}
+	if s, err := record.Decode[record.TaskStatus](e.Value); e.Exists() && err == nil {
+		found.Status = s
+	}
+	h.inbox.put(found)
 }
 
 func (h *host) loop() {

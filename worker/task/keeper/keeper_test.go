@@ -316,3 +316,27 @@ func TestPure(t *testing.T) {
 		t.Errorf("%+v became %+v", before, *r.s.Part)
 	}
 }
+
+// TestAssignedAgain: a new host of the same incarnation neither builds an attempt that has stopped here nor reports
+// over what the first one did.
+func TestAssignedAgain(t *testing.T) {
+	r := newRun(t)
+	r.s.Unread = true
+	r.see("", func(w *record.Word) { w.Attempt, w.Phase = 1, running })
+	r.step(Assignment{Value: assignment(1, record.ScopeAll)}, "")
+	if got := Report(r.s); got != nil {
+		t.Errorf("before the look: %+v", got)
+	}
+	r.step(Found{&record.TaskStatus{Incarnation: 7, Attempt: 1, Stopped: 1}}, "")
+	if got := Report(r.s); got != nil {
+		t.Errorf("stopped here before: %+v", got)
+	}
+	r.see("", func(w *record.Word) { w.Attempt, w.Phase = 2, deploying })
+	r.step(Assignment{Value: assignment(2, record.ScopeAll)}, "build 2")
+
+	other := newRun(t)
+	other.s.Unread = true
+	other.step(Assignment{Value: assignment(1, record.ScopeAll)}, "")
+	other.see("", func(w *record.Word) { w.Attempt, w.Phase = 1, deploying })
+	other.step(Found{&record.TaskStatus{Incarnation: 6, Stopped: 1}}, "build 1")
+}

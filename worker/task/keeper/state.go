@@ -21,6 +21,10 @@ type State struct {
 	WordGone bool               // it was deleted
 	Leaving  bool               // the process ends
 
+	// Unread: what an earlier host of this incarnation has reported is not known yet. Nothing is built or reported.
+	Unread bool
+	Before plan.Attempt // the highest attempt that one reported as stopped
+
 	Part *Part // the newest attempt obeyed, also when it has stopped
 }
 
@@ -94,6 +98,9 @@ type Word struct {
 	Value *record.Word
 	Rev   int64
 }
+
+// Found is what an earlier host of this incarnation reported last; nil: there was none.
+type Found struct{ Status *record.TaskStatus }
 
 // Leave: the process is about to end.
 type Leave struct{}

@@ -24,6 +24,13 @@ func (s *State) Over() bool {
 	return s.Assigned == nil && (s.Part == nil || s.Part.Life == Stopped && s.Part.Released)
 }
 
+func (e Found) apply(s *State) {
+	s.Unread = false
+	if e.Status != nil && e.Status.Incarnation == s.Incarnation {
+		s.Before = e.Status.Stopped
+	}
+}
+
 func (e Assignment) apply(s *State) {
 	s.Assigned = e.Value
 	// Invariant 3: an assignment of another incarnation is none of ours.
@@ -269,7 +276,8 @@ func (s *State) noneMayAct() bool {
 func (s *State) build(out []Action) []Action {
 	a, w, p := s.Assigned, s.Word, s.Part
 	switch {
-	case a == nil || w == nil || s.Leaving:
+	case a == nil || w == nil || s.Leaving || s.Unread:
+	case a.Attempt <= s.Before: // Invariant 3: once, also where its assignment was deleted and written again
 	case a.Attempt != w.Attempt || w.Phase == state.PipelineStopped:
 	case p != nil && (p.Life != Stopped || !p.Released || p.Attempt >= a.Attempt): // Invariant 3: once, and after the older
 	default:
@@ -286,8 +294,8 @@ func (s *State) build(out []Action) []Action {
 // Report is the status to publish; nil when there is nothing to say.
 func Report(s State) *record.TaskStatus {
 	p := s.Part
-	if p == nil && s.Assigned == nil {
-		return nil
+	if p == nil && (s.Assigned == nil || s.Unread || s.Assigned.Attempt <= s.Before) {
+		return nil // what stands there is right
 	}
 	r := &record.TaskStatus{Header: record.Head, Incarnation: s.Incarnation}
 	if p != nil {
