@@ -878,7 +878,7 @@ func TestDamagedKeys(t *testing.T) {
 				}
 				if how != "deleted" && (strings.HasPrefix(kind, "jobstatus") || strings.HasPrefix(kind, "pipelines")) {
 					// The leader touches nothing until somebody corrects or deletes the key, and says so.
-					c.Await("the coordinator says so", 20*time.Second, func() bool {
+					c.Await("the coordinator says so", limit, func() bool {
 						return ended() || strings.Contains(c.Process("c1").Stderr(), id+": its status") ||
 							strings.Contains(c.Process("c1").Stderr(), id+": the control word") || strings.Contains(c.Process("c1").Stderr(), id+": status has phase")
 					})
@@ -886,10 +886,10 @@ func TestDamagedKeys(t *testing.T) {
 						kvtest.Delete(t, c.Store(), key)
 					}
 				}
-				c.Await("the job ends", 20*time.Second, ended)
+				c.Await("the job ends", limit, ended)
 				if how != "deleted" && strings.HasPrefix(kind, "slots") && c.Keys(key)[key] == value {
 					// Nobody knows whose it is: the slot is not given away before somebody looks.
-					c.Await("the coordinator says that the slot is taken", 20*time.Second, func() bool {
+					c.Await("the coordinator says that the slot is taken", limit, func() bool {
 						return strings.Contains(c.Process("c1").Stderr(), "counts as taken until the key is deleted") || c.Keys(key)[key] != value || value == "{}"
 					})
 					kvtest.Delete(t, c.Store(), key)
