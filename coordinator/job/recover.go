@@ -84,6 +84,7 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 	}
 	if t.report.Group != "" {
 		where = append(where, "task group "+t.report.Group)
+		text = strings.TrimPrefix(text, "task group "+t.report.Group+": ") // the worker may have said so itself
 	}
 	where = append(where, "worker "+name)
 	t.text = strings.Join(where, ", ") + ": " + clip(text, maxText)

@@ -303,3 +303,11 @@ func TestQuiet(t *testing.T) {
 		}
 	}
 }
+
+// The worker may name the task group in its message; the leader's text names it once.
+func TestPlaceIsToldOnce(t *testing.T) {
+	s := &record.TaskStatus{Failure: &record.Failure{Group: "1/0/1", Vertex: "sink.Out.0", Message: "task group 1/0/1: it broke"}}
+	if got, want := (&stepper{}).reported(nil, "w1", s).text, "sink.Out.0, task group 1/0/1, worker w1: it broke"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
