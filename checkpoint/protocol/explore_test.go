@@ -58,7 +58,7 @@ type world struct {
 	from   word
 	point  uint8 // the late write creates this commit point
 	hasLate,
-	cancel, wish bool
+	wish bool
 	fails, aborts, lates uint8
 }
 

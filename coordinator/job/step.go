@@ -46,7 +46,6 @@ type stepper struct {
 	out   Actions
 	// failing is set when a pipeline fails for good: the step is taken again, with the whole job failing.
 	failing *failing
-	hold    bool // the status is not written by this step
 }
 
 type failing struct{ reason, message string }

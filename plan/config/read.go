@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"strait/plan/fault"
 )
@@ -307,18 +308,16 @@ func (r *reader) found() string {
 	if r.lx.atEnd() {
 		return "the end of the file"
 	}
-	for _, c := range r.lx.src[r.lx.off:] {
-		switch {
-		case c == '\n':
-			return "the end of the line"
-		case c == '"':
-			return "a quote"
-		case c < ' ' || c == 0x7f:
-			return fmt.Sprintf("the control character 0x%02x", c)
-		}
-		return fmt.Sprintf("%q", string(c))
+	c, _ := utf8.DecodeRuneInString(r.lx.src[r.lx.off:])
+	switch {
+	case c == '\n':
+		return "the end of the line"
+	case c == '"':
+		return "a quote"
+	case c < ' ' || c == 0x7f:
+		return fmt.Sprintf("the control character 0x%02x", c)
 	}
-	return ""
+	return fmt.Sprintf("%q", string(c))
 }
 
 // key reads a key up to its separator, which stays. Dots do not nest, -> does. nil means that a mistake was

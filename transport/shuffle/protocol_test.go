@@ -301,7 +301,7 @@ func TestConsumersSide(t *testing.T) {
 		t.Error("rows behind the end")
 	}
 	p.say(wire.AppendOpen(nil, 0, wire.Open{})) // what only a producer says
-	if h, b = p.hear(); h.Kind != wire.KindStop {
+	if h, _ = p.hear(); h.Kind != wire.KindStop {
 		t.Fatalf("%+v", h)
 	}
 	mustSay(t, "cause", f.attempts["w0"].Cause(), "an open frame from the receiving end", "a open frame from the receiving end")

@@ -24,9 +24,8 @@ type sinkEnd struct {
 	count   *vertexCount
 	commit  *committer // nil: one task commits for all, or nothing is ever prepared
 
-	mu       sync.Mutex
-	pending  []checkpoint.Prepared // prepared and not yet committed, in order
-	sequence int
+	mu      sync.Mutex
+	pending []checkpoint.Prepared // prepared and not yet committed, in order
 }
 
 func newSinkEnd(a *Attempt, v *vertex, id plan.TaskGroup) *sinkEnd {

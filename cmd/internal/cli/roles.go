@@ -129,13 +129,7 @@ func serving(s *ops.Server, role func(context.Context) error) func(context.Conte
 			defer stop()
 			rctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			go func() { // the port failing ends the role
-				select {
-				case <-gctx.Done():
-					cancel()
-				case <-rctx.Done():
-				}
-			}()
+			defer context.AfterFunc(gctx, cancel)() // the port failing ends the role
 			return role(rctx)
 		})
 		return g.Wait()

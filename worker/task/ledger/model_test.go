@@ -20,11 +20,10 @@ type bounds struct{ readers, splits, rows, per, crashes, aborts int }
 const most = 2 // readers
 
 type side struct {
-	book  Reader
-	cut   Cut[*Frame]
-	in    []*Frame // on the way here
-	out   []*Frame // on the way to the enumerator
-	holds map[string]int
+	book Reader
+	cut  Cut[*Frame]
+	in   []*Frame // on the way here
+	out  []*Frame // on the way to the enumerator
 }
 
 type whole struct {
@@ -45,7 +44,6 @@ type whole struct {
 	last     *completed
 	crashes  int
 	aborts   int
-	end      bool
 }
 
 type completed struct {
