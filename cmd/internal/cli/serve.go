@@ -52,18 +52,18 @@ func serveCommand() *cli.Command {
 				Description: `The fleet's etcd is in this process, with its data below --data-dir; or it is elsewhere, at --etcd-endpoints,
 and any number of coordinators stand by. SIGTERM ends it; the jobs go on.`,
 				Flags:  concat([]cli.Flag{dataDir("`FOLDER` of the embedded etcd; needed unless --etcd-endpoints is given")}, lead, fleet),
-				Action: serveCoordinator,
+				Action: asServer(true, serveCoordinator),
 			},
 			{
 				Name: "worker", Usage: "run the task groups that the coordinator places here",
 				Description: "SIGTERM ends it; what it ran is placed elsewhere.",
 				Flags:       concat([]cli.Flag{dataDir("`FOLDER` of what this worker leaves for its supervisor")}, work, fleet),
-				Action:      serveWorker,
+				Action:      asServer(false, serveWorker),
 			},
 			{
 				Name: "standalone", Usage: "a coordinator with its etcd and a worker in one process",
 				Flags:  concat([]cli.Flag{dataDir("`FOLDER` of etcd and of checkpoint files; needed unless --etcd-endpoints is given")}, lead, work, fleet),
-				Action: serveStandalone,
+				Action: asServer(true, serveStandalone),
 			},
 		},
 	}
@@ -75,6 +75,20 @@ func concat(parts ...[]cli.Flag) []cli.Flag {
 		all = append(all, p...)
 	}
 	return all
+}
+
+// asServer runs a role with what its flags open, until it is told to stop. embed: its etcd may be in this process.
+func asServer(embed bool, role func(c *cli.Context, ctx context.Context, s *server) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		ctx, stop := interrupts(c.Context)
+		defer stop()
+		s, err := openServer(c, ctx, embed)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		return role(c, ctx, s)
+	}
 }
 
 // server is a role process: what its flags opened, to be closed in reverse order.
@@ -207,14 +221,7 @@ func announce(c *cli.Context, role, name string, p *part, more string, then func
 
 func nothing() error { return nil }
 
-func serveCoordinator(c *cli.Context) error {
-	ctx, stop := interrupts(c.Context)
-	defer stop()
-	s, err := openServer(c, ctx, true)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func serveCoordinator(c *cli.Context, ctx context.Context, s *server) error {
 	p, err := s.coordinator(s.name, s.opsListen(c), s.host, coordinator.Strategy(c.String("strategy")))
 	if err != nil {
 		return err
@@ -250,14 +257,7 @@ func (s *server) workerConfig(c *cli.Context) (worker.Config, error) {
 	return cfg, err
 }
 
-func serveWorker(c *cli.Context) error {
-	ctx, stop := interrupts(c.Context)
-	defer stop()
-	s, err := openServer(c, ctx, false)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func serveWorker(c *cli.Context, ctx context.Context, s *server) error {
 	cfg, err := s.workerConfig(c)
 	if err != nil {
 		return err
@@ -269,14 +269,7 @@ func serveWorker(c *cli.Context) error {
 	return listenError("--data-listen", cfg.DataListen, s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(c.String("data-dir"), p.incarnation()) })))
 }
 
-func serveStandalone(c *cli.Context) error {
-	ctx, stop := interrupts(c.Context)
-	defer stop()
-	s, err := openServer(c, ctx, true)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func serveStandalone(c *cli.Context, ctx context.Context, s *server) error {
 	cfg, err := s.workerConfig(c)
 	if err != nil {
 		return err
