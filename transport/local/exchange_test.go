@@ -55,10 +55,11 @@ func TestExchange(t *testing.T) {
 					b := rows(i, size)
 					for {
 						r.answerRecalls()
-						if r.has() > 0 {
+						send, announce := r.may()
+						if send {
 							break
 						}
-						if r.announce() {
+						if announce {
 							r.p.Announce(b.Bytes())
 						}
 						select {

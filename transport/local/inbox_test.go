@@ -242,13 +242,17 @@ func (r *fakeRemote) Grant(n int64) {
 	signal(r.granted)
 }
 
-// announce says whether a frame that waits is to be announced.
-func (r *fakeRemote) announce() bool {
+// may says whether a frame may be sent and, when not, whether it is to be announced. Both in one look: a grant
+// that came between the two would leave an announcement noted that answers nothing.
+func (r *fakeRemote) may() (send, announce bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.credit > 0 {
+		return true, false
+	}
 	first := !r.waits
 	r.waits = true
-	return first
+	return false, first
 }
 
 // Recall is answered later, as over a connection.
