@@ -98,7 +98,9 @@ type JobStatus struct {
 	ObservedSpec int64                              `json:"observedSpec"`    // mod revision of the spec that was planned
 	SpecCreated  int64                              `json:"specCreated"`     // create revision of the spec: names this life of the id
 	ObservedWish int64                              `json:"observedWish,omitempty"`
+	Priority     int                                `json:"priority,omitempty"` // of env.job.priority; the higher is placed first
 	Failures     []Failure                          `json:"failures,omitempty"` // the newest last, at most 10
+	Events       []Event                            `json:"events,omitempty"`   // the newest last, at most MaxEvents
 	Submitted    time.Time                          `json:"submitted"`
 	Started      *time.Time                         `json:"started,omitempty"`
 	Finished     *time.Time                         `json:"finished,omitempty"`
@@ -125,6 +127,18 @@ type Failure struct {
 	Time     time.Time       `json:"time"`
 }
 
+// MaxEvents bounds the events of a status; the oldest go first.
+const MaxEvents = 32
+
+// Event is something that happened to a job. It is written with the change it tells of, never by itself.
+type Event struct {
+	Time    time.Time `json:"time"`            // of the last time
+	Reason  string    `json:"reason"`          // one word for programs: Submitted, Placed, Restarted, WorkerLost, …
+	Message string    `json:"message"`         // for people
+	Warn    bool      `json:"warn,omitempty"`  // somebody may have to do something
+	Count   int       `json:"count,omitempty"` // how often, where the same came again in a row; 0: once
+}
+
 // History is history/<job>: what is left of a terminal job.
 type History struct {
 	Header
@@ -137,6 +151,7 @@ type History struct {
 	Finished  time.Time       `json:"finished"`
 	Vertices  []VertexSummary `json:"vertices,omitempty"`
 	Failures  []Failure       `json:"failures,omitempty"`
+	Events    []Event         `json:"events,omitempty"`
 	Left      []string        `json:"left,omitempty"` // external names that could not be cleaned
 }
 

@@ -122,7 +122,14 @@ type Assignment struct {
 	Chains      []PlacedChain   `json:"chains,omitempty"`
 	Enumerators []plan.VertexID `json:"enumerators,omitempty"`
 	Committers  []plan.VertexID `json:"committers,omitempty"`
-	Slots       []int           `json:"slots,omitempty"` // numbers of the grants it uses
+	Slots       []int           `json:"slots,omitempty"`  // numbers of the grants it uses
+	Memory      int64           `json:"memory,omitempty"` // bytes it may reserve here: the profiles of its grants together; 0: no bound but the worker's
+}
+
+// Profile is what a slot takes of its worker.
+type Profile struct {
+	MilliCPU int   `json:"milliCPU,omitempty"` // thousandths of a core
+	Memory   int64 `json:"memory,omitempty"`   // bytes
 }
 
 // Grant is slots/<worker>/<n>.
@@ -133,4 +140,5 @@ type Grant struct {
 	Pipeline    plan.PipelineID `json:"pipeline"`
 	Attempt     plan.Attempt    `json:"attempt"`
 	Groups      []string        `json:"groups"` // task groups that share the slot, as pipeline/chain/index
+	Profile     Profile         `json:"profile,omitzero"`
 }

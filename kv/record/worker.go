@@ -11,13 +11,14 @@ import (
 // Worker is workers/<worker>, on the worker's lease.
 type Worker struct {
 	Header
-	Data      string            `json:"data"`      // host:port of the shuffle
-	Ops       string            `json:"ops"`       // host:port of /metrics, /healthz, …
-	TTL       int               `json:"ttl"`       // granted, seconds
-	CallLimit int               `json:"callLimit"` // seconds; with TTL: how long a lost worker is waited out
-	Slots     int               `json:"slots"`
-	CPU       int               `json:"cpu"`
-	Memory    int64             `json:"memory"`
+	Data      string            `json:"data"`              // host:port of the shuffle
+	Ops       string            `json:"ops"`               // host:port of /metrics, /healthz, …
+	TTL       int               `json:"ttl"`               // granted, seconds
+	CallLimit int               `json:"callLimit"`         // seconds; with TTL: how long a lost worker is waited out
+	Slots     int               `json:"slots"`             // fixed; 0 with Dynamic
+	Dynamic   bool              `json:"dynamic,omitempty"` // slots are cut from CPU and Memory on demand
+	CPU       int               `json:"cpu"`               // cores
+	Memory    int64             `json:"memory"`            // bytes that tasks may reserve
 	Labels    map[string]string `json:"labels,omitempty"`
 	Protocol  [2]int            `json:"protocol"` // oldest and newest it speaks
 	Version   string            `json:"version"`

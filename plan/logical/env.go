@@ -18,6 +18,11 @@ type Env struct {
 	RetryTimes         int
 	RetryInterval      time.Duration
 	SlotSharing        bool
+	Priority           int           // of a job that waits for slots; the higher is placed first
+	SlotMilliCPU       int           // of each slot; 0: not given
+	SlotMemory         int64         // bytes of each slot; 0: not given
+	ReadLimitRows      int64         // rows per second of each source subtask; 0: no limit
+	ReadLimitBytes     int64         // bytes per second of each source subtask; 0: no limit
 	TagFilter          []option.Pair // labels that a worker must have, all of them
 }
 
@@ -37,6 +42,9 @@ var EnvSpec = option.Spec{
 		{Name: "job.retry.times", Type: option.TInt, Default: "3", Min: option.Bound(0), Max: option.Bound(1 << 31), Doc: "How often a pipeline is restarted."},
 		{Name: "job.retry.interval.seconds", Type: option.TDuration, Unit: "s", Default: "3", Doc: "Time before a restart."},
 		{Name: "slot_sharing", Type: option.TBool, Default: "true", Doc: "The chains of a pipeline share slots; false gives every task group its own."},
+		{Name: "job.priority", Type: option.TInt, Default: "0", Min: option.Bound(-1000), Max: option.Bound(1000), Doc: "Of jobs that wait for slots the one with the higher priority is placed first."},
+		{Name: "slot.cpu", Type: option.TFloat, Min: option.Bound(0), Max: option.Bound(1024), Doc: "Cores that each slot of the job takes of its worker."},
+		{Name: "slot.memory", Type: option.TBytes, Doc: "Memory that each slot of the job takes of its worker."},
 		{Name: "tag_filter", Type: option.TStringMap, Doc: "Labels that a worker must have, all of them."},
 		{Name: "custom_parameters", Type: option.TAny, Doc: "Carried along, not used."},
 		{Name: "shade.identifier", Type: option.TString, Doc: "How secrets in the file are encoded: base64."},
@@ -101,6 +109,11 @@ func ReadEnv(n *option.Node, l *fault.List) Env {
 		RetryTimes:         int(v.Int("job.retry.times")),
 		RetryInterval:      v.Duration("job.retry.interval.seconds"),
 		SlotSharing:        v.Bool("slot_sharing"),
+		Priority:           int(v.Int("job.priority")),
+		SlotMilliCPU:       int(v.Float("slot.cpu") * 1000),
+		SlotMemory:         v.Int("slot.memory"),
+		ReadLimitRows:      v.Int("read_limit.rows_per_second"),
+		ReadLimitBytes:     v.Int("read_limit.bytes_per_second"),
 		TagFilter:          v.Pairs("tag_filter"),
 	}
 }
