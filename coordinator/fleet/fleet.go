@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"strait/coordinator/schedule"
@@ -78,7 +77,11 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 	case keys.KindWorker:
 		return f.setWorker(k.Worker, e, now)
 	case keys.KindWorkerWish:
-		f.wishes[k.Worker] = strings.TrimSpace(string(e.Value[:min(len(e.Value), 64)]))
+		word, _, err := record.ParseWorkerWish(e.Value)
+		f.wishes[k.Worker] = word
+		if err != nil {
+			return fmt.Errorf("key %s: %w; it counts as %s", e.Key, err, record.WorkerActive)
+		}
 	case keys.KindFenced:
 		id := ID{k.Worker, k.Number}
 		if e.Exists() {

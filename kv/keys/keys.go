@@ -42,7 +42,7 @@ func (t Tree) Workers() string { return t.at("workers", "") }
 // Worker is the liveness key of a worker; its create revision is the incarnation.
 func (t Tree) Worker(worker string) string { return t.at("workers", worker) }
 
-// WorkerWish is what anybody wants of a worker: active or drain.
+// WorkerWish is what anybody wants of a worker: active or drain; record.ParseWorkerWish reads it.
 func (t Tree) WorkerWish(worker string) string { return t.at("workerwishes", worker) }
 
 // Jobs is the prefix of the specs.

@@ -275,6 +275,32 @@ func canonical(t *testing.T, data []byte) string {
 	return strings.Join(names, ",")
 }
 
+func TestWorkerWish(t *testing.T) {
+	at := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+	for in, want := range map[string]struct {
+		word  string
+		until time.Time
+	}{
+		"": {WorkerActive, time.Time{}}, "active": {WorkerActive, time.Time{}}, "drain\n": {WorkerDrain, time.Time{}},
+		" drain  until=2030-01-31T12:00:00Z\n": {WorkerDrain, at}, "drain until=2030-01-31T13:00:00+01:00": {WorkerDrain, at},
+		string(DrainWish(at)): {WorkerDrain, at}, string(DrainWish(time.Time{})): {WorkerDrain, time.Time{}},
+	} {
+		word, until, err := ParseWorkerWish([]byte(in))
+		if err != nil || word != want.word || until != want.until {
+			t.Errorf("%q: %q, %v, %v", in, word, until, err)
+		}
+	}
+	for in, says := range map[string]string{
+		"drained": "write active, drain or", "drain now": "write active", "active until=2030-01-31T12:00:00Z": "write active", "until=2030-01-31T12:00:00Z": "write active",
+		"drain until=tomorrow": "drain until=2030-01-31T12:00:00Z", "drain until=": "is not a time", strings.Repeat(" ", 200): "not known",
+		"drain until=2030-01-31T12:00:00Z again": "not known",
+	} {
+		if word, until, err := ParseWorkerWish([]byte(in)); err == nil || !strings.Contains(err.Error(), says) || word != "" || !until.IsZero() {
+			t.Errorf("%q: %q, %v, %v", in, word, until, err)
+		}
+	}
+}
+
 func FuzzUnpack(f *testing.F) {
 	c, parts := Pack([]byte(strings.Repeat("plan", 1000)))
 	f.Add(c.Number, c.SHA256, c.Size, parts[0])

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"strait/checkpoint"
@@ -37,11 +39,46 @@ func CommonProtocol(a, b [2]int) (version int, ok bool) {
 	return n, n >= max(a[0], b[0])
 }
 
-// WorkerWish is the word in workerwishes/<worker>.
+// The first word of workerwishes/<worker>; no key means active.
 const (
 	WorkerActive = "active"
-	WorkerDrain  = "drain"
+	WorkerDrain  = "drain" // nothing new is placed there; what runs goes on until it ends or the deadline comes
 )
+
+// untilPrefix begins the only word that may follow drain: the deadline.
+const untilPrefix = "until="
+
+// DrainWish is the value of workerwishes/<worker> that drains it. Work that still runs there at until is moved as
+// if the worker had failed; the zero time is no deadline.
+func DrainWish(until time.Time) []byte {
+	if until.IsZero() {
+		return []byte(WorkerDrain)
+	}
+	return []byte(WorkerDrain + " " + untilPrefix + until.UTC().Format(time.RFC3339))
+}
+
+// ParseWorkerWish reads the value of a worker's wish: `active`, `drain` or `drain until=<RFC 3339>`, with any white
+// space around the words, as shells leave it. until is zero where a drain has no deadline. An empty value, which is
+// also that of a key that is not there, means active. What does not parse is no wish: whoever reads it goes on as
+// if it said active, and says so.
+func ParseWorkerWish(value []byte) (word string, until time.Time, err error) {
+	const most = 128
+	words := strings.Fields(string(value[:min(len(value), most)]))
+	switch {
+	case len(words) == 0 && len(value) <= most, len(words) == 1 && words[0] == WorkerActive:
+		return WorkerActive, time.Time{}, nil
+	case len(words) == 1 && words[0] == WorkerDrain:
+		return WorkerDrain, time.Time{}, nil
+	case len(words) == 2 && words[0] == WorkerDrain && strings.HasPrefix(words[1], untilPrefix):
+		at := strings.TrimPrefix(words[1], untilPrefix)
+		if until, err = time.Parse(time.RFC3339, at); err != nil {
+			return "", time.Time{}, fmt.Errorf("worker wish %q: %q is not a time; write for example %s", strings.Join(words, " "), at,
+				DrainWish(time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)))
+		}
+		return WorkerDrain, until.UTC(), nil
+	}
+	return "", time.Time{}, fmt.Errorf("worker wish %q is not known; write %s, %s or %s %s<RFC 3339>", strings.Join(words, " "), WorkerActive, WorkerDrain, WorkerDrain, untilPrefix)
+}
 
 // TaskStatus is taskstatus/<worker>/<job>/<pipeline>: coalesced, written on change only.
 type TaskStatus struct {
