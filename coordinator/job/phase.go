@@ -3,7 +3,6 @@ package job
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"strait/kv/record"
 	"strait/plan"
@@ -35,9 +34,13 @@ func (x *stepper) move(to state.Job) {
 			return
 		}
 		x.st.Phase = next
-		if next == state.JobRunning && x.st.Started == nil {
+		switch {
+		case next == state.JobRunning && x.st.Started == nil:
 			now := x.now.UTC()
 			x.st.Started = &now
+			x.tell(nil, false, record.EventRunning, "every pipeline runs")
+		case next == state.JobRunning:
+			x.tell(nil, false, record.EventRunning, "every pipeline runs again")
 		}
 	}
 }
@@ -170,17 +173,20 @@ func (x *stepper) end(aim record.Outcome) {
 	now := x.now.UTC()
 	x.st.Finished = &now
 	x.move(to)
+	x.log(false, "job has ended", "phase", string(to), "message", x.st.Message)
+	x.tellEnd()
+	x.events()
 	if !x.f.History.Exists() || x.f.History.Value == nil {
 		var u unit
 		u.write(x.c.Tree.History(x.f.ID), x.f.History.ModRev, fit(x.history()))
 		x.units = slices.Insert(x.units, 0, u)
 	}
-	x.log(false, "job has ended", "phase", string(to), "message", x.st.Message)
 }
 
 func (x *stepper) history() *record.History {
 	h := &record.History{Header: record.Head, Name: x.st.Name, Phase: x.st.Phase, Reason: x.st.Reason, Message: x.st.Message,
-		Submitted: x.st.Submitted, Started: x.st.Started, Finished: *x.st.Finished, Failures: x.st.Failures}
+		Submitted: x.st.Submitted, Started: x.st.Started, Finished: *x.st.Finished, Failures: x.st.Failures, Earlier: x.st.Earlier, Events: x.st.Events,
+		SpecCreated: x.st.SpecCreated}
 	for _, p := range x.pipes {
 		if p.word != nil {
 			h.Left = append(h.Left, p.word.Left...)
@@ -257,17 +263,20 @@ func (x *stepper) wishAfterEnd() {
 
 // condition sets a condition; its time changes only with what it says.
 func (x *stepper) condition(kind, reason, message string) {
-	c := record.Condition{Type: kind, Status: true, Reason: reason, Message: message, Since: x.now.UTC()}
+	c := record.Condition{Type: kind, Status: true, Reason: reason, Message: clip(message, maxNote), Since: x.now.UTC()}
 	for i, old := range x.st.Conditions {
 		if old.Type != kind {
 			continue
 		}
-		if old.Reason != reason || old.Message != message || !old.Status {
-			x.st.Conditions[i] = c
+		if old.Reason == reason && old.Message == c.Message && old.Status {
+			return
 		}
+		x.st.Conditions[i] = c
+		x.tell(nil, true, eventOf[kind], "%s", message)
 		return
 	}
 	x.st.Conditions = append(x.st.Conditions, c)
+	x.tell(nil, true, eventOf[kind], "%s", message)
 }
 
 func (x *stepper) clear(kind string) {
@@ -280,14 +289,10 @@ func (x *stepper) emit() {
 		x.out.Write = nil
 		return
 	}
+	x.events()
 	var last *unit
 	x.st.Header = record.Head
-	x.st.Message = clip(x.st.Message, maxMessage)
-	data, err := record.Encode(&x.st, x.f.Status.Raw)
-	if err == nil && len(data) > maxValue { // very many pipelines: their words say the same
-		x.st.Pipelines = nil
-		data, err = record.Encode(&x.st, x.f.Status.Raw)
-	}
+	data, err := x.encode()
 	if err != nil {
 		x.bug(err)
 		return
@@ -311,41 +316,4 @@ func same(data, raw []byte, st *record.JobStatus) bool {
 		return false
 	}
 	return string(record.MustEncode(old)) == string(record.MustEncode(st))
-}
-
-const (
-	maxValue   = 60 << 10 // a value of the store is under 64 KiB
-	maxMessage = 16 << 10 // what is told to people in one message
-	maxText    = 2 << 10  // of one failure
-)
-
-// clip shortens a text that would not fit into its key, at a line where there is one.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	const tail = "\n… (shortened; the log of the coordinator or the worker has the rest)"
-	cut := strings.ToValidUTF8(s[:most-len(tail)], "")
-	if i := strings.LastIndexByte(cut, '\n'); i > most/2 {
-		cut = cut[:i]
-	}
-	return cut + tail
-}
-
-// fit encodes a history; one of very many vertices keeps as many as fit.
-func fit(h *record.History) []byte {
-	for {
-		data := record.MustEncode(h)
-		if len(data) <= maxValue {
-			return data
-		}
-		switch {
-		case len(h.Vertices) > 0:
-			h.Vertices = h.Vertices[:len(h.Vertices)/2]
-		case len(h.Left) > 0:
-			h.Left = h.Left[:len(h.Left)/2]
-		default:
-			h.Message = clip(h.Message, len(h.Message)/2)
-		}
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"strait/checkpoint"
 	"strait/checkpoint/driver"
 	"strait/checkpoint/protocol"
 	"strait/coordinator/fleet"
@@ -206,6 +207,7 @@ func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) {
 	if !slices.ContainsFunc(x.units, func(o unit) bool { return slices.Contains(o.deletes, key) }) {
 		x.units = append(x.units, u)
 		x.log(true, "worker is fenced: it did not confirm in time that it stopped", "pipeline", int(p.id), "worker", id.Worker, "incarnation", id.Incarnation, "waited", x.c.Stop)
+		x.tell(p, true, record.EventFenced, "worker %s (incarnation %d) did not confirm within %v that it stopped: its key is deleted", id.Worker, id.Incarnation, x.c.Stop)
 	}
 }
 
@@ -326,6 +328,7 @@ func (x *stepper) drive(p *pipe, pl *record.Placement) string {
 	}
 	s, out := driver.Step(x.s.points[p.id], in)
 	x.s.points[p.id] = s
+	committed := p.word.Committed
 	if out.Word != nil {
 		*p.word = *out.Word
 	}
@@ -333,6 +336,14 @@ func (x *stepper) drive(p *pipe, pl *record.Placement) string {
 		key := x.c.Tree.Checkpoint(x.f.ID, p.id, out.PointID)
 		p.beside.write(key, 0, record.MustEncode(out.Point)) // create-only: the commit point
 		x.log(false, "checkpoint is complete", "pipeline", int(p.id), "attempt", int64(p.word.Attempt), "checkpoint", int64(out.PointID), "kind", string(out.Point.Kind))
+	}
+	if b := p.word.Barrier; b.Kind != checkpoint.Periodic && b.State == record.BarrierComplete {
+		if out.Point != nil {
+			x.tell(p, false, record.EventCheckpoint, "%s checkpoint %d is complete", b.Kind, b.ID)
+		}
+		if p.word.Committed > committed {
+			x.tell(p, false, record.EventCheckpoint, "%s checkpoint %d is committed", b.Kind, b.ID)
+		}
 	}
 	if out.Publish != nil {
 		x.out.Publish = append(x.out.Publish, out.Publish)

@@ -77,6 +77,11 @@ func (x *stepper) schedule() {
 	if x.st.Phase != state.JobScheduled {
 		x.move(state.JobScheduled)
 	}
+	slots := map[string]int{}
+	for _, s := range spots {
+		slots[s.Worker]++
+	}
+	x.tellPlaced(nil, 1, slots)
 	x.log(false, "job is placed", "pipelines", len(todo), "slots", len(units))
 }
 
@@ -111,6 +116,9 @@ func (x *stepper) pending(reason, message string) {
 	}
 	if x.st.Reason != reason || x.st.Message != message {
 		x.s.pending = x.now
+	}
+	if x.st.Reason != reason {
+		x.tell(nil, false, record.EventPending, "%s: %s", reason, message)
 	}
 	x.st.Reason, x.st.Message = reason, message
 }
@@ -200,6 +208,11 @@ func (x *stepper) placeAgain(p *pipe) {
 		return
 	}
 	x.grant(p, units, spots)
+	slots := map[string]int{}
+	for _, s := range spots {
+		slots[s.Worker]++
+	}
+	x.tellPlaced(p, w.Attempt, slots)
 }
 
 // placeCommitters places a committers-only attempt; it needs no slots.

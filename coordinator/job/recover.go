@@ -17,7 +17,8 @@ import (
 type trouble struct {
 	text   string
 	fatal  bool
-	free   bool // a lost worker or link: neither waits nor counts, once per healthy period
+	free   bool   // a lost worker or link: neither waits nor counts, once per healthy period
+	kind   string // the reason of its event; empty: a task failed
 	vertex plan.VertexID
 	report record.Failure
 }
@@ -42,7 +43,7 @@ func (x *stepper) trouble(p *pipe, pl *record.Placement) *trouble {
 		if x.e.Fleet.Fate(fleet.ID{Worker: name, Incarnation: inc}) != fleet.Alive {
 			names = append(names, fmt.Sprintf("%s (incarnation %d)", name, inc))
 			if lost == nil {
-				lost = &trouble{free: true, report: record.Failure{Worker: name}}
+				lost = &trouble{free: true, kind: record.EventWorkerLost, report: record.Failure{Worker: name}}
 			}
 		}
 	}
@@ -78,6 +79,9 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 	} else if len(s.Links) > 0 {
 		text = "the link to " + strings.Join(s.Links, ", ") + " broke"
 	}
+	if t.free {
+		t.kind = record.EventLinkBroken
+	}
 	var where []string
 	if t.report.Vertex != "" {
 		where = append(where, string(t.report.Vertex))
@@ -91,7 +95,7 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 	return t
 }
 
-// note keeps the newest ten failures in the status.
+// note keeps a failure in the status, which bounds them.
 func (x *stepper) note(t *trouble) {
 	if t == nil || t.report.Message == "" {
 		return
@@ -102,9 +106,6 @@ func (x *stepper) note(t *trouble) {
 		}
 	}
 	x.st.Failures = append(x.st.Failures, t.report)
-	if n := len(x.st.Failures); n > 10 {
-		x.st.Failures = x.st.Failures[n-10:]
-	}
 }
 
 // recover answers trouble of a pipeline that is deployed or runs: attempt+1, closing, or the end of the job.
@@ -114,6 +115,7 @@ func (x *stepper) recover(p *pipe, t *trouble) {
 		t.report = record.Failure{Pipeline: p.id, Attempt: w.Attempt, Message: t.text, Time: x.now.UTC()}
 	}
 	x.note(t)
+	x.tellTrouble(p, t)
 	if t.fatal {
 		x.giveUp(p, t.text)
 		return
@@ -151,6 +153,7 @@ func (x *stepper) recover(p *pipe, t *trouble) {
 		pause = x.backoff(w.RestartsUsed)
 	}
 	x.raise(p, state.PipelineDeploying, record.ScopeAll, t.text, pause)
+	x.tellAttempt(p, record.EventRestarting, pause)
 }
 
 // backoff is the pause before the n-th counted restart: the interval of the job, doubled each time.
@@ -278,6 +281,7 @@ func (x *stepper) raiseClosing(p *pipe, outcome record.Outcome, why string, paus
 		d := x.now.Add(limit).UTC()
 		w.Deadline = &d
 	}
+	x.tellAttempt(p, record.EventReplaying, pause)
 }
 
 // closing goes on with an attempt of committers only.
@@ -287,6 +291,7 @@ func (x *stepper) closing(p *pipe) {
 	if pl != nil {
 		if t := x.trouble(p, pl); t != nil && !x.late(w) {
 			x.note(t)
+			x.tellTrouble(p, t)
 			switch {
 			case t.fatal && (w.Committed >= w.Completed || slices.Contains(w.Skip, t.vertex) || w.Restore == 0):
 				// The abandonment itself cannot be done, or what was not to be tried was: name what is left.

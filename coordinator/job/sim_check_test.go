@@ -21,6 +21,9 @@ func checkWrite(before, after map[string]kv.Entry) []string {
 	var bad []string
 	fail := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	owners := map[string]string{}
+	if told := onlyEvents(before, after); told != "" {
+		fail("events are written alone: %s", told)
+	}
 	for k, e := range after {
 		p, ok := tree.Parse(k)
 		if !ok {
@@ -93,6 +96,34 @@ func checkWrite(before, after map[string]kv.Entry) []string {
 		}
 	}
 	return bad
+}
+
+// onlyEvents names the status whose events are all that a write changed; "" where there is more to it.
+func onlyEvents(before, after map[string]kv.Entry) string {
+	told := ""
+	for k, e := range after {
+		old := before[k]
+		if old.ModRev == e.ModRev {
+			continue
+		}
+		from, err := record.Decode[record.JobStatus](old.Value)
+		p, _ := tree.Parse(k)
+		if p.Kind != keys.KindJobStatus || err != nil {
+			return ""
+		}
+		to, _ := record.Decode[record.JobStatus](e.Value)
+		from.Events, to.Events = nil, nil
+		if string(record.MustEncode(from)) != string(record.MustEncode(to)) {
+			return ""
+		}
+		told = string(e.Value)
+	}
+	for k := range before {
+		if _, ok := after[k]; !ok {
+			return ""
+		}
+	}
+	return told
 }
 
 // simPlan makes pipelines of one fused chain each.

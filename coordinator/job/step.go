@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"strait/kv/record"
@@ -44,6 +45,7 @@ type stepper struct {
 	pipes []*pipe
 	units []unit
 	out   Actions
+	told  []told // events of this step
 	// failing is set when a pipeline fails for good: the step is taken again, with the whole job failing.
 	failing *failing
 }
@@ -108,7 +110,7 @@ func (x *stepper) begin() bool {
 	f := x.f
 	if f.Status.Exists() {
 		x.st = *f.Status.Value
-		x.st.Conditions, x.st.Failures = slices.Clone(x.st.Conditions), slices.Clone(x.st.Failures)
+		x.st.Conditions, x.st.Failures, x.st.Events = slices.Clone(x.st.Conditions), slices.Clone(x.st.Failures), slices.Clone(x.st.Events)
 		if !x.st.Phase.Valid() {
 			x.out.Bug = fmt.Errorf("job %s: status has phase %q, which is none; correct or delete the key", f.ID, x.st.Phase)
 			return false
@@ -132,12 +134,20 @@ func (x *stepper) begin() bool {
 			x.st.Submitted = s.Submitted.UTC()
 		}
 	}
+	x.tell(nil, false, record.EventSubmitted, "submitted%s", of(f.Spec.Value))
 	*x.s = State{}.clone()
 	if f.Status.Exists() {
 		x.emit()
 		return false
 	}
 	return true
+}
+
+func of(s *record.Spec) string {
+	if s == nil || s.File == "" {
+		return ""
+	}
+	return " as " + s.File
 }
 
 // forget deletes what an earlier life of the id left, before the status says that another life has begun. The
@@ -229,6 +239,7 @@ func (x *stepper) cancel(why string) {
 	}
 	x.move(state.JobCancelling)
 	x.st.Reason, x.st.Message = Cancelled, "cancelled: "+why
+	x.tell(nil, false, record.EventCancelling, "%s", why)
 }
 
 // fail ends a job as failed; the first reason stays.
@@ -240,6 +251,8 @@ func (x *stepper) fail(reason, message string) {
 	if x.st.Phase != state.JobCancelling {
 		x.move(state.JobFailing)
 		x.st.Reason = reason
+		first, _, _ := strings.Cut(message, "\n")
+		x.tell(nil, true, record.EventFailing, "%s: %s", reason, first)
 	}
 	x.st.Message = clip(message, maxMessage)
 }
@@ -288,6 +301,7 @@ func (x *stepper) planning() {
 			x.st.Name = x.plan.JobName
 		}
 		x.move(state.JobPlanned)
+		x.tell(nil, false, record.EventPlanned, "%s, %s needed", count(len(x.plan.Pipelines), "pipeline"), count(x.st.Slots, "slot"))
 	}
 }
 

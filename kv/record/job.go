@@ -98,9 +98,10 @@ type JobStatus struct {
 	ObservedSpec int64                              `json:"observedSpec"`    // mod revision of the spec that was planned
 	SpecCreated  int64                              `json:"specCreated"`     // create revision of the spec: names this life of the id
 	ObservedWish int64                              `json:"observedWish,omitempty"`
-	Priority     int                                `json:"priority,omitempty"` // of env.job.priority; the higher is placed first
-	Failures     []Failure                          `json:"failures,omitempty"` // the newest last, at most 10
-	Events       []Event                            `json:"events,omitempty"`   // the newest last, at most MaxEvents
+	Priority     int                                `json:"priority,omitempty"`        // of env.job.priority; the higher is placed first
+	Failures     []Failure                          `json:"failures,omitempty"`        // the newest last, at most MaxFailures; the first of all stays
+	Earlier      int                                `json:"earlierFailures,omitempty"` // failures behind the first that are not listed any more
+	Events       []Event                            `json:"events,omitempty"`          // the newest last, at most MaxEvents
 	Submitted    time.Time                          `json:"submitted"`
 	Started      *time.Time                         `json:"started,omitempty"`
 	Finished     *time.Time                         `json:"finished,omitempty"`
@@ -127,6 +128,9 @@ type Failure struct {
 	Time     time.Time       `json:"time"`
 }
 
+// MaxFailures bounds the failures of a status. Of all but the newest few only the beginning of the text is kept.
+const MaxFailures = 50
+
 // MaxEvents bounds the events of a status; the oldest go first.
 const MaxEvents = 32
 
@@ -151,8 +155,18 @@ type History struct {
 	Finished  time.Time       `json:"finished"`
 	Vertices  []VertexSummary `json:"vertices,omitempty"`
 	Failures  []Failure       `json:"failures,omitempty"`
+	Earlier   int             `json:"earlierFailures,omitempty"` // as in JobStatus
 	Events    []Event         `json:"events,omitempty"`
 	Left      []string        `json:"left,omitempty"` // external names that could not be cleaned
+	// SpecCreated names the life of the id that this is about; 0: written before lives were named here.
+	SpecCreated int64 `json:"specCreated,omitempty"`
+}
+
+// Status is what a status said at the end of the job, as far as its history knows.
+func (h *History) Status() *JobStatus {
+	finished := h.Finished
+	return &JobStatus{Header: h.Header, Name: h.Name, Phase: h.Phase, Reason: h.Reason, Message: h.Message, SpecCreated: h.SpecCreated,
+		Failures: h.Failures, Earlier: h.Earlier, Events: h.Events, Submitted: h.Submitted, Started: h.Started, Finished: &finished}
 }
 
 // VertexSummary adds up the counters of a vertex over its subtasks.

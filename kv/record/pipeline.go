@@ -91,7 +91,8 @@ type Placement struct {
 	Header
 	Attempt     plan.Attempt             `json:"attempt"`
 	Scope       Scope                    `json:"scope"`
-	Token       string                   `json:"token"` // shuffle connections of this attempt show it
+	Protocol    int                      `json:"protocol,omitempty"` // the newest that the leader and all workers of the attempt speak; 0: 1
+	Token       string                   `json:"token"`              // shuffle connections of this attempt show it
 	Workers     map[string]PlacedWorker  `json:"workers"`
 	Chains      []PlacedChain            `json:"chains,omitempty"`
 	Enumerators map[plan.VertexID]string `json:"enumerators,omitempty"` // source → worker
@@ -119,6 +120,7 @@ type Assignment struct {
 	Incarnation int64           `json:"incarnation"`
 	Attempt     plan.Attempt    `json:"attempt"`
 	Scope       Scope           `json:"scope"`
+	Protocol    int             `json:"protocol,omitempty"` // of the placement
 	Chains      []PlacedChain   `json:"chains,omitempty"`
 	Enumerators []plan.VertexID `json:"enumerators,omitempty"`
 	Committers  []plan.VertexID `json:"committers,omitempty"`

@@ -30,6 +30,17 @@ type Worker struct {
 	Started   time.Time         `json:"started"`
 }
 
+// FirstProtocol is the protocol of placements and assignments that name none.
+const FirstProtocol = 1
+
+// Speaks says that a version lies within what a build speaks; 0 is the first one.
+func Speaks(protocol [2]int, version int) bool {
+	if version == 0 {
+		version = FirstProtocol
+	}
+	return protocol[0] <= version && version <= protocol[1]
+}
+
 // Protocol is the oldest and newest protocol between coordinator and worker that this build speaks.
 var Protocol = [2]int{1, 1}
 
