@@ -1,4 +1,5 @@
-// Package config reads a SeaTunnel job file, HOCON or JSON, into a Job.
+// Package config reads a SeaTunnel job file, HOCON or JSON, into a Job, and with ParseSettings a file of settings of
+// Strait's own into a node.
 //
 //	text ──lexer──▶ reader ──sanitised text──▶ HOCON library ──tree──▶ resolver ──nodes──▶ builder ──▶ Job
 //	                  └────────── shape: names, order, places, scalars ────▲ ${…} of keys       blocks, wiring,
@@ -24,6 +25,8 @@
 // ${x} is looked up in Options.Vars, then (outside quotes) among the keys of the file, then in the environment,
 // then its default counts. Table placeholders such as ${table_name}, and ${env:NAME} and ${file:PATH}, which the
 // worker resolves, always stay; ${now}, ${uuid}, ${transactionId}, ${k0}, ${v0} stay unless -i names them.
+//
+// A settings file has no plugins and no placeholders, and the dots of its keys nest (settings.go).
 //
 // Decisions with their rejected alternatives are in DESIGN.md.
 //

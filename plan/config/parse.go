@@ -51,11 +51,24 @@ func parse(src []byte, o Options, list *fault.List) *Job {
 			list.Add(fault.Position{}, "", "-i "+name+": ${"+name+"} is filled in for each table and takes no value", "use another name in the file")
 		}
 	}
-	if !check(src, o.File, list) {
+	if !check(src, o.File, jobFile, list) {
 		return nil
 	}
+	if len(bytes.TrimSpace(src)) == 0 {
+		list.Add(fault.Position{File: o.File}, "", "the file is empty", "write env { … } source { … } sink { … }")
+		return nil
+	}
+	z := read(src, o, newVariables(o, list), list)
+	if z == nil {
+		return nil
+	}
+	b := &builder{z: z, list: list, root: z.shape.scopes[0], file: o.File}
+	return b.job()
+}
+
+// read reads a text that check has passed, up to the tree that is to be resolved; nil after a mistake.
+func read(src []byte, o Options, vars *variables, list *fault.List) *resolver {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
-	vars := newVariables(o, list)
 	r := newReader(newLexer(string(src), o.File, list), vars)
 	switch ext := strings.ToLower(filepath.Ext(o.File)); ext {
 	case ".json":
@@ -81,12 +94,17 @@ func parse(src []byte, o Options, list *fault.List) *Job {
 		list.AddError(err)
 		return nil
 	}
-	b := &builder{z: z, list: list, root: r.shape.scopes[0], file: o.File}
-	return b.job()
+	return z
 }
 
+// What messages call the text.
+const (
+	jobFile      = "job file"
+	settingsFile = "settings file"
+)
+
 // check refuses what is no text before anything reads it.
-func check(src []byte, file string, list *fault.List) bool {
+func check(src []byte, file, what string, list *fault.List) bool {
 	whole := fault.Position{File: file}
 	refuse := func(at fault.Position, found, remedy string) bool {
 		list.Add(at, "", found, remedy)
@@ -96,13 +114,13 @@ func check(src []byte, file string, list *fault.List) bool {
 		return refuse(whole, "job files in SQL are not supported", "write the job as HOCON (.conf) or JSON (.json)")
 	}
 	if len(src) > maxText {
-		return refuse(whole, fmt.Sprintf("the file has %d bytes; a job file has at most %d (8 MiB)", len(src), maxText), "")
+		return refuse(whole, fmt.Sprintf("the file has %d bytes; a %s has at most %d (8 MiB)", len(src), what, maxText), "")
 	}
 	if bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) {
 		return refuse(whole, "the file is UTF-16", "save it as UTF-8")
 	}
 	if i := bytes.IndexByte(src, 0); i >= 0 {
-		return refuse(place(src, i, file), "found a NUL byte: this is no text file", "give a job file in HOCON or JSON")
+		return refuse(place(src, i, file), "found a NUL byte: this is no text file", "give a "+what+" in HOCON or JSON")
 	}
 	if !utf8.Valid(src) {
 		i := 0
@@ -114,9 +132,6 @@ func check(src []byte, file string, list *fault.List) bool {
 			i += w
 		}
 		return refuse(place(src, i, file), fmt.Sprintf("the byte 0x%02x is not UTF-8", src[i]), "save the file as UTF-8")
-	}
-	if len(bytes.TrimSpace(src)) == 0 {
-		return refuse(whole, "the file is empty", "write env { … } source { … } sink { … }")
 	}
 	return true
 }

@@ -99,7 +99,11 @@ func (r *reader) root() *scope {
 	r.emit("{\n", `o="`, sc.id, "\"\n")
 	r.lx.blank()
 	if r.lx.peek() == '[' {
-		r.fault(r.lx.pos(), "the file begins with a list", "a job file is an object: env { … } source { … } sink { … }")
+		remedy := "a job file is an object: env { … } source { … } sink { … }"
+		if r.vars.plain {
+			remedy = "write key = value or key { … }"
+		}
+		r.fault(r.lx.pos(), "the file begins with a list", remedy)
 		return sc
 	}
 	if r.lx.peek() == '{' {
@@ -435,7 +439,11 @@ func (r *reader) include(at fault.Position) bool {
 	rest := strings.TrimLeft(r.lx.src[r.lx.off:min(len(r.lx.src), r.lx.off+64)], " \t")
 	for _, p := range []string{`"`, "file(", "url(", "classpath(", "required("} {
 		if strings.HasPrefix(rest, p) {
-			r.fault(at, "include is not supported: a job file stands for itself", "put the included text into this file, or pass values with -i")
+			what, remedy := jobFile, "put the included text into this file, or pass values with -i"
+			if r.vars.plain {
+				what, remedy = settingsFile, "put the included text into this file, or take values from the environment with ${NAME}"
+			}
+			r.fault(at, "include is not supported: a "+what+" stands for itself", remedy)
 			return true
 		}
 	}

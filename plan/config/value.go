@@ -199,7 +199,7 @@ func (r *reader) containerPart(s *slot, c byte) {
 
 // section says whether an object in this place is a list of plugins.
 func (r *reader) section(s *slot) bool {
-	if s.element || r.json && !s.top {
+	if r.vars.plain || s.element || r.json && !s.top {
 		return false
 	}
 	switch Section(s.f.name) {

@@ -45,6 +45,8 @@ type variables struct {
 	unknown map[string]bool
 	spent   int
 	list    *fault.List
+	plain   bool       // settings: no placeholders, every ${…} needs a value
+	absent  fault.List // plain: those without one
 }
 
 func newVariables(o Options, list *fault.List) *variables {
@@ -63,6 +65,9 @@ const (
 
 // lookup gives the value of a variable from the command line.
 func (v *variables) lookup(r *reference) (string, source) {
+	if v.plain {
+		return v.ofSettings(r)
+	}
 	if tablePlaceholders[r.name] || isWorkerReference(r.name, r.hasFall) {
 		return "", stays
 	}
@@ -75,9 +80,26 @@ func (v *variables) lookup(r *reference) (string, source) {
 	return "", nowhere
 }
 
+// ofSettings reads ${env:NAME}, which in a job file is the worker's business, as the environment of this process.
+func (v *variables) ofSettings(r *reference) (string, source) {
+	if !isWorkerReference(r.name, r.hasFall) {
+		return "", nowhere
+	}
+	if r.name == "env" {
+		if s, ok := v.environment(r.fallback); ok {
+			return s, commandLine
+		}
+		v.missing(&reference{name: r.fallback, pos: r.pos})
+	} else if name := r.name + ":" + r.fallback; !v.unknown[name] {
+		v.unknown[name] = true
+		mistake(&v.absent, r.pos, "", "${file:…} is for job files", "a secret has a setting for its file: password-file instead of password")
+	}
+	return "", stays
+}
+
 // environment gives the value of a variable from the environment and remembers it.
 func (v *variables) environment(name string) (string, bool) {
-	if v.env == nil || isFilePlaceholder(name) {
+	if v.env == nil || !v.plain && isFilePlaceholder(name) {
 		return "", false
 	}
 	s, ok := v.env(name)
@@ -93,6 +115,10 @@ func (v *variables) missing(r *reference) {
 		return
 	}
 	v.unknown[r.name] = true
+	if v.plain {
+		mistake(&v.absent, r.pos, "", "no value for ${"+r.name+"}", "set the environment variable "+r.name+", or write ${"+r.name+":DEFAULT}")
+		return
+	}
 	remedy := "pass -i " + r.name + "=VALUE, or write ${" + r.name + ":DEFAULT}"
 	names := make([]string, 0, len(v.given))
 	for name := range v.given {

@@ -223,6 +223,9 @@ func (s *Spec) unknownKeys(n *Node, prefix, path string, known map[string]bool, 
 			continue
 		}
 		remedy := "`stctl connector show` lists the options"
+		if s.Listing != "" {
+			remedy = "`" + s.Listing + "` lists them"
+		}
 		if s.Lenient {
 			remedy = ""
 		}

@@ -47,6 +47,8 @@ type Spec struct {
 	Ignored map[string]string
 	// Open accepts keys nobody declared (plugins that carry foreign settings).
 	Open bool
+	// Listing names the command that lists the options, for messages; empty: stctl connector show.
+	Listing string
 	// Lenient makes a key that nobody declared a warning (env).
 	Lenient bool
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"strait/cmd/internal/settings"
+
 	// The plugins of this build.
 	_ "strait/worker/connector/all"
 	_ "strait/worker/transform/all"
@@ -63,7 +65,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,                         // pairs knows where a comma separates
 		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides
 		OnUsageError:              usageError,
-		Flags:                     append(storeFlags(), outputFlag(), logFlag()),
+		Flags:                     append(settings.Flags(settings.Client), outputFlag(), settings.Flag("log.level")),
 		Commands: []*cli.Command{
 			runCommand(), serveCommand(), jobCommand(), workerCommand(), checkCommand(), planCommand(),
 			connectorCommand(), versionCommand(), completionCommand(),
@@ -124,11 +126,6 @@ func outputFlag(also ...string) cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: usage}
 }
 
-func logFlag() cli.Flag {
-	return &cli.StringFlag{Name: "log-level", EnvVars: []string{"STRAIT_LOG_LEVEL"},
-		Usage: "`LEVEL` of the log on standard error: debug, info, warn or error; serve: info, else error"}
-}
-
 // output is the --output of the command or of stctl itself; also lists what the command can beside text and json.
 func output(c *cli.Context, also ...string) (string, error) {
 	v, ok := setting(c, "output")
@@ -147,14 +144,21 @@ func output(c *cli.Context, also ...string) (string, error) {
 
 // logger writes to w. def is the level when none was asked for: a fleet's roles say more than a command that a
 // person waits for.
-func logger(c *cli.Context, def slog.Level, w io.Writer) (*slog.Logger, error) {
+func logger(set *settings.Values, def slog.Level, w io.Writer) *slog.Logger {
 	level := def
-	if v, ok := setting(c, "log-level"); ok {
-		if err := level.UnmarshalText([]byte(v)); err != nil {
-			return nil, failf("--log-level %s is not known; write debug, info, warn or error", v)
-		}
+	if set.Has("log.level") {
+		_ = level.UnmarshalText([]byte(set.String("log.level"))) // one of the table's words
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// load reads the settings of a command and says what it warns of.
+func load(c *cli.Context, roles settings.Role) (*settings.Values, error) {
+	set, warnings, err := settings.Load(c, roles)
+	for _, w := range warnings {
+		fmt.Fprintf(c.App.ErrWriter, "warning: %s\n", w)
+	}
+	return set, err
 }
 
 // interrupts returns a context that ends with the first SIGINT or SIGTERM. The second leaves at once: nothing

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"strait/cmd/internal/settings"
 	"strait/plan/option"
 )
 
@@ -36,7 +36,7 @@ func take(app *cli.App, args []string) (*line, error) {
 	l := &line{}
 	l.args = append(l.args, args[0])
 	flags, commands := app.Flags, app.Commands
-	var positional, written []string
+	var positional []string
 	for i := 1; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
@@ -54,7 +54,6 @@ func take(app *cli.App, args []string) (*line, error) {
 				return l, l.unknownFlag(app, flags, a, name)
 			}
 			l.args = append(l.args, a)
-			written = append(written, name)
 			if _, isSwitch := f.(*cli.BoolFlag); !isSwitch && !given {
 				if i+1 == len(args) {
 					return l, failf("%s: %s needs a value, %s", l.title(app), a, placeholder(f))
@@ -63,7 +62,7 @@ func take(app *cli.App, args []string) (*line, error) {
 				value = args[i]
 				l.args = append(l.args, value)
 			}
-			if err := checkValue(f, dashed(name), " ", value, given); err != nil {
+			if err := checkValue(f, dashed(name), value, given); err != nil {
 				return l, err
 			}
 			continue
@@ -76,7 +75,6 @@ func take(app *cli.App, args []string) (*line, error) {
 			if sub := command(commands, a); sub != nil {
 				l.args = append(l.args, a)
 				l.commands = append(l.commands, sub)
-				notFromEnvironment(sub, written)
 				flags, commands = sub.Flags, sub.Subcommands
 				continue
 			}
@@ -87,10 +85,7 @@ func take(app *cli.App, args []string) (*line, error) {
 	if l.help && len(positional) > 0 && len(commands) > 0 {
 		return l, unknownCommand(l.title(app), positional[0], commands)
 	}
-	if l.help {
-		return l, nil
-	}
-	return l, checkEnvironment(flags)
+	return l, nil
 }
 
 func (l *line) unknownFlag(app *cli.App, flags []cli.Flag, given, name string) error {
@@ -113,9 +108,8 @@ func (l *line) unknownFlag(app *cli.App, flags []cli.Flag, given, name string) e
 	return failf("%s has no flag %s; `%s --help` lists its flags", l.title(app), given, l.title(app))
 }
 
-// checkValue tells a value that the flag package would refuse without a hint. name and is are how the value is
-// set: --slots and a space, or STRAIT_SLOTS and =.
-func checkValue(f cli.Flag, name, is, value string, given bool) error {
+// checkValue tells a value that the flag package would refuse without a hint.
+func checkValue(f cli.Flag, name, value string, given bool) error {
 	switch f.(type) {
 	case *cli.BoolFlag:
 		if _, err := strconv.ParseBool(value); given && err != nil {
@@ -123,29 +117,11 @@ func checkValue(f cli.Flag, name, is, value string, given bool) error {
 		}
 	case *cli.IntFlag:
 		if _, err := strconv.Atoi(value); err != nil {
-			return failf("%s%s%s: not a whole number; write for example %s%s4", name, is, value, name, is)
+			return failf("%s %s: not a whole number; write for example %s 4", name, value, name)
 		}
 	case *cli.DurationFlag:
 		if d, err := time.ParseDuration(value); err != nil || d < 0 {
-			return failf("%s%s%s: not a duration; write for example %s%s30s or 5m", name, is, value, name, is)
-		}
-	}
-	return nil
-}
-
-// checkEnvironment does so for what flags take from the environment.
-func checkEnvironment(flags []cli.Flag) error {
-	for _, f := range flags {
-		d, ok := f.(cli.DocGenerationFlag)
-		if !ok {
-			continue
-		}
-		for _, name := range d.GetEnvVars() {
-			if value := os.Getenv(name); value != "" {
-				if err := checkValue(f, name, "=", value, true); err != nil {
-					return err
-				}
-			}
+			return failf("%s %s: not a duration; write for example %s 30s or 5m", name, value, name)
 		}
 	}
 	return nil
@@ -190,17 +166,8 @@ func unknownCommand(title, word string, commands []*cli.Command) error {
 	return failf("%s has no command %q; %sthere are: %s", title, word, hint, strings.Join(names, ", "))
 }
 
-// notFromEnvironment keeps the environment from flags of a command that were written before it.
-func notFromEnvironment(c *cli.Command, written []string) {
-	for _, f := range c.Flags {
-		if s, ok := f.(*cli.StringFlag); ok && slices.Contains(written, s.Name) {
-			s.EnvVars = nil
-		}
-	}
-}
-
-// setting is the value of a flag that may stand before the command and after it: the nearer place wins, what was
-// written wins over the environment. ok says whether there is any.
+// setting is the value of a flag that may stand before the command and after it: the nearer place wins. ok says
+// whether there is any.
 func setting(c *cli.Context, name string) (value string, ok bool) {
 	for _, at := range c.Lineage() {
 		if at.IsSet(name) {
@@ -216,7 +183,7 @@ func setting(c *cli.Context, name string) (value string, ok bool) {
 func pairs(flag, form string, given []string, bare func(key string) error) (map[string]string, error) {
 	out := map[string]string{}
 	for _, g := range given {
-		for _, kv := range splitPairs(g) {
+		for _, kv := range settings.SplitPairs(g) {
 			k, v, ok := strings.Cut(kv, "=")
 			if !ok && bare != nil && k != "" {
 				if err := bare(k); err != nil {
@@ -231,42 +198,4 @@ func pairs(flag, form string, given []string, bare func(key string) error) (map[
 		}
 	}
 	return out, nil
-}
-
-func splitPairs(s string) []string {
-	var out []string
-	depth, quote, from := 0, byte(0), 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' && strings.IndexByte(s[i+1:], '"') >= 0:
-			quote = c
-		case c == '[' || c == '{' || c == '(':
-			depth++
-		case (c == ']' || c == '}' || c == ')') && depth > 0:
-			depth--
-		case c == ',' && depth == 0 && beginsPair(s[i+1:]):
-			out = append(out, s[from:i])
-			from = i + 1
-		}
-	}
-	return append(out, s[from:])
-}
-
-// beginsPair says whether s begins with a name and =.
-func beginsPair(s string) bool {
-	s = strings.TrimLeft(s, " ")
-	i := strings.IndexByte(s, '=')
-	if i <= 0 {
-		return false
-	}
-	for _, r := range s[:i] {
-		if !(r == '_' || r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
-			return false
-		}
-	}
-	return true
 }

@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"strait/cmd/internal/settings"
+	"strait/kv/keys"
 )
 
 func TestFlagsMayFollowArguments(t *testing.T) {
@@ -120,7 +123,7 @@ func TestUsageMistakes(t *testing.T) {
 	f("serve coordinator --data-dir d --etcd-listen h:99999", "--etcd-listen h:99999: write HOST:PORT, for example 127.0.0.1:0 for any free port of this host")
 	f("serve coordinator --data-dir d --etcd-listen h:1", "--etcd-listen h:1: etcd listens on an address, not on a name; write one of this host, or 0.0.0.0 for all of them")
 	f("serve coordinator --data-dir d --strategy sometimes", "--strategy sometimes is not known; write wait or reject")
-	f("serve worker --codec lz9", "--codec lz9 is not known; write none or s2 or zstd")
+	f("serve worker --codec lz9", "--codec lz9 is not known; write none, s2 or zstd")
 	f("serve worker --ttl 1ms", "--ttl 1ms is too short for calls of up to 30s (--call-limit); write --ttl 2s, or shorten the calls")
 	f("serve worker --call-limit 1h", "--ttl 10s is too short for calls of up to 1h0m0s (--call-limit); write --ttl 28s, or shorten the calls")
 	f("--etcd-endpoints , worker list", "--etcd-endpoints names none; write HOST:PORT, several with commas between them")
@@ -132,6 +135,15 @@ func TestUsageMistakes(t *testing.T) {
 }
 
 func TestVariablesOfTheEnvironment(t *testing.T) {
+	roles := func(c *cli.Context) settings.Role {
+		switch c.Command.Name {
+		case "worker":
+			return settings.Worker
+		case "run":
+			return settings.Run
+		}
+		return settings.Client
+	}
 	f := func(flag, value string, args ...string) {
 		t.Helper()
 		app := newApp(nil, nil)
@@ -141,7 +153,14 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 			for _, c := range all {
 				read(c.Subcommands)
 				c.ArgsUsage, c.Action = "X", func(cc *cli.Context) error {
-					got, _ = setting(cc, flag)
+					set, err := load(cc, roles(cc))
+					if err != nil {
+						return err
+					}
+					got = set.String("etcd.prefix")
+					if flag == "etcd-endpoints" {
+						got = strings.Join(set.List("etcd.endpoints"), ",")
+					}
 					return nil
 				}
 			}
@@ -161,7 +180,7 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 			t.Errorf("%v: --%s is %q, %v; want %q", args, flag, got, err, value)
 		}
 	}
-	f("prefix", "", "job", "list")
+	f("prefix", keys.DefaultPrefix, "job", "list")
 	f("prefix", "/a/", "--prefix", "/a/", "job", "list")
 	f("prefix", "/b/", "job", "list", "--prefix", "/b/")
 	f("prefix", "/b/", "--prefix", "/a/", "job", "list", "--prefix", "/b/")
@@ -177,7 +196,7 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	for name, want := range map[string]string{
 		"STRAIT_SLOTS": "STRAIT_SLOTS=x: not a whole number; write for example STRAIT_SLOTS=4",
 		"STRAIT_TTL":   "STRAIT_TTL=x: not a duration; write for example STRAIT_TTL=30s or 5m",
-		"STRAIT_CODEC": "--codec x is not known; write none or s2 or zstd",
+		"STRAIT_CODEC": "STRAIT_CODEC=x is not known; write none, s2 or zstd",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "x")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"strait/cmd/internal/settings"
 )
 
 // completionFlag is what a shell appends to ask for the words that may follow.
@@ -35,10 +37,7 @@ func completionCommand() *cli.Command {
 
 // values are the words that a flag takes, where they are known.
 var values = map[string][]string{
-	"output":    {"text", "json"},
-	"log-level": {"debug", "info", "warn", "error"},
-	"strategy":  {"wait", "reject"},
-	"codec":     {"none", "s2", "zstd"},
+	"output": {"text", "json"},
 }
 
 // writeCompletion prints the words that may stand in place of the last of args, one a line.
@@ -61,6 +60,9 @@ func writeCompletion(w io.Writer, app *cli.App, args []string) error {
 	switch {
 	case value != nil:
 		words = values[value.Names()[0]]
+		if s := settings.Of(value); s != nil {
+			words = s.Enum
+		}
 		if value.Names()[0] == "output" && l.title(app) == "stctl plan" {
 			words = append(words, "dot")
 		}

@@ -10,6 +10,7 @@
 // Console, ids, tables, one JSON value), standard error the rest: what a job waits for, its end, logs, mistakes.
 // Exit codes come from ExitCode alone.
 //
+//	settings     (../settings) the table of settings; load gives a command those of its roles
 //	take         the command line, judged before the library sees it: flags behind arguments, nearest names
 //	display      decides what is shown of a job that runs; a pure step over states, counters and the time
 //	screen       standard error; on a terminal a block of live lines that makes room for whoever else prints

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"strait/cmd/internal/settings"
 )
 
 // helpWidth is where the texts of flags and commands are wrapped.
@@ -54,12 +56,31 @@ func writeHelp(w io.Writer, app *cli.App, l *line) error {
 	rows = append(rows, [2]string{"-h, --help", "this text"})
 	b.WriteString("\nFlags:\n")
 	columns(&b, rows)
+	if len(l.commands) > 0 {
+		settingsHelp(&b, flags, l.title(app))
+	}
 	if len(l.commands) == 0 {
-		b.WriteString("\nA flag with [$NAME] takes its value from that environment variable when it is not written.\n")
+		b.WriteString("\nBehind a flag stands its environment variable and its path in the settings file.\n" + settings.Order + "\n")
 		b.WriteString("`stctl COMMAND --help` explains a command. `stctl completion bash` prints the completion for bash.\n\n" + exitCodes)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// settingsHelp ends the help of a command that has settings: those without a flag, and which value counts. serve
+// itself shows all of them.
+func settingsHelp(b *strings.Builder, flags []cli.Flag, title string) {
+	if strings.HasSuffix(title, " serve") {
+		b.WriteString("\nSettings:\n")
+		columns(b, settings.Reference())
+		b.WriteString("\n" + settings.Order + "\nThe file is --settings FILE, else $STRAIT_SETTINGS, else " + settings.DefaultFile +
+			" where it exists; scripts/strait.conf is a sample.\n")
+		return
+	}
+	if rows := settings.Secrets(flags); len(rows) > 0 {
+		b.WriteString("\nSettings without a flag, for the environment and the settings file:\n")
+		columns(b, rows)
+	}
 }
 
 // flagHelp gives the two columns of a flag.
@@ -91,8 +112,8 @@ func flagHelp(f cli.Flag) (head, text string) {
 	if v := d.GetValue(); d.TakesValue() && v != "" && v != "0" && v != "0s" && v != "[]" {
 		text += " (default " + v + ")"
 	}
-	for _, e := range d.GetEnvVars() {
-		text += " [$" + e + "]"
+	if s := settings.Of(f); s != nil {
+		text = s.Help()
 	}
 	return head, text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"strait/cmd/internal/settings"
 	"strait/coordinator/api/client"
 	"strait/kv/record"
 	"strait/plan"
@@ -18,7 +19,7 @@ import (
 )
 
 func jobCommand() *cli.Command {
-	common := append(storeFlags(), outputFlag())
+	common := append(settings.Flags(settings.Client), outputFlag())
 	return &cli.Command{
 		Name: "job", Usage: "submit jobs to a fleet, look at them, cancel them",
 		Subcommands: []*cli.Command{
@@ -49,7 +50,7 @@ func jobCommand() *cli.Command {
 func workerCommand() *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "the workers of a fleet", Subcommands: []*cli.Command{{Name: "list", Aliases: []string{"ls"}, Usage: "who is alive, with slots",
-			Flags: append(storeFlags(), outputFlag()), Action: withClient(listWorkers)}},
+			Flags: append(settings.Flags(settings.Client), outputFlag()), Action: withClient(listWorkers)}},
 	}
 }
 
@@ -71,10 +72,14 @@ func withClient(f func(c *cli.Context, ctx context.Context, cl *client.Client, f
 			ctx, cancel = context.WithTimeout(ctx, d)
 			defer cancel()
 		}
-		store, err := openStore(ctx, c)
+		set, err := load(c, settings.Client)
+		if err != nil {
+			return err
+		}
+		store, err := openStore(ctx, set)
 		if err == nil {
 			defer store.Close()
-			err = f(c, ctx, client.New(store, tree(c)), form)
+			err = f(c, ctx, client.New(store, tree(set)), form)
 		}
 		var told *outcome
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, &told) {

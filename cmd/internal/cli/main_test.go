@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"strait/cmd/internal/settings"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	_ = os.Setenv(settings.FileEnv, os.DevNull) // nor what this host has
 	goleak.VerifyTestMain(m)
 }
 

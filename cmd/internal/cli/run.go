@@ -16,6 +16,7 @@ import (
 
 	"strait/checkpoint/failpoint"
 	"strait/checkpoint/storage"
+	"strait/cmd/internal/settings"
 	"strait/coordinator"
 	"strait/coordinator/api/client"
 	"strait/kv/record"
@@ -26,7 +27,7 @@ import (
 func runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "run one job to its end: etcd, coordinator and worker in this process", ArgsUsage: "FILE",
-		Flags: append(jobFlags(), outputFlag(), logFlag(),
+		Flags: append(jobFlags(), outputFlag(), settings.Flag("log.level"),
 			&cli.StringFlag{Name: "data-dir", Usage: "keep etcd and checkpoints in `FOLDER`; otherwise they go with the process"}),
 		Action: runJob,
 	}
@@ -39,10 +40,11 @@ func runJob(c *cli.Context) error {
 		return err
 	}
 	scr := newScreen(c.App.ErrWriter)
-	log, err := logger(c, slog.LevelError, scr) // what may heal is shown with the job's state
+	set, err := load(c, settings.Run)
 	if err != nil {
 		return err
 	}
+	log := logger(set, slog.LevelError, scr) // what may heal is shown with the job's state
 	j, err := readJobFile(c)
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func runJob(c *cli.Context) error {
 	ctx, unread := context.WithCancelCause(ctx)
 	defer unread(nil)
 	defer brokenPipes()()
-	r := &roles{store: e.store, tree: tree(c), storage: st, log: log, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
+	r := &roles{store: e.store, tree: tree(set), storage: st, log: log, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
 	if form == "json" { // standard output is one object then
 		r.stdout = scr
 	}

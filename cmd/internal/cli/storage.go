@@ -7,18 +7,17 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/urfave/cli/v2"
-
 	"strait/checkpoint"
 	"strait/checkpoint/storage"
+	"strait/cmd/internal/settings"
 	"strait/coordinator/api/client"
 )
 
 // storageFolder is where this process was told to keep checkpoint files; "" when it was not.
-func storageFolder(c *cli.Context) (string, error) {
-	dir := c.String("checkpoint-dir")
-	if dir == "" && c.Command.Name != "worker" && c.String("data-dir") != "" {
-		dir = filepath.Join(c.String("data-dir"), "checkpoints")
+func storageFolder(set *settings.Values, role settings.Role) (string, error) {
+	dir := set.String("checkpoint.dir")
+	if dir == "" && role != settings.Worker && set.String("data-dir") != "" {
+		dir = filepath.Join(set.String("data-dir"), "checkpoints")
 	}
 	if dir == "" {
 		return "", nil

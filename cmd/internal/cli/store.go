@@ -10,41 +10,26 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"strait/cmd/internal/settings"
 	"strait/kv"
 	"strait/kv/embed"
 	"strait/kv/keys"
 )
 
-// Flags that say where the fleet's etcd is. They stand before the command and after it.
-func storeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "etcd-endpoints", EnvVars: []string{"STRAIT_ETCD_ENDPOINTS"}, Usage: "etcd of the fleet, `HOST:PORT,…`; " + defaultEtcd + " otherwise"},
-		&cli.StringFlag{Name: "prefix", EnvVars: []string{"STRAIT_PREFIX"}, Value: keys.DefaultPrefix, Usage: "`KEY` that all keys of the fleet begin with"},
-	}
-}
-
-// endpoints returns --etcd-endpoints; the default is the address `serve coordinator` listens on when not told
+// endpoints returns etcd.endpoints; the default is the address `serve coordinator` listens on when not told
 // otherwise.
-func endpoints(c *cli.Context) []string {
-	v, ok := setting(c, "etcd-endpoints")
-	if !ok {
-		return []string{defaultEtcd}
+func endpoints(set *settings.Values) []string {
+	if !set.Has("etcd.endpoints") {
+		return []string{settings.DefaultEtcd}
 	}
-	var out []string
-	for _, e := range strings.Split(v, ",") {
-		if e = strings.TrimSpace(e); e != "" {
-			out = append(out, e)
-		}
-	}
-	return out
+	return set.List("etcd.endpoints")
 }
 
 // checkEndpoints refuses what etcd's client would only call unreachable.
-func checkEndpoints(all []string) error {
+func checkEndpoints(set *settings.Values) error {
+	all, name := endpoints(set), set.Name("etcd.endpoints")
 	if len(all) == 0 {
-		return failf("--etcd-endpoints names none; write HOST:PORT, several with commas between them")
+		return failf("%s names none; write HOST:PORT, several with commas between them", name)
 	}
 	for _, e := range all {
 		u, err := url.Parse(e)
@@ -52,28 +37,22 @@ func checkEndpoints(all []string) error {
 			e = u.Host
 		}
 		if _, _, err := net.SplitHostPort(e); err != nil {
-			return failf("--etcd-endpoints %s: write HOST:PORT, several with commas between them", strings.Join(all, ","))
+			return failf("%s %s: write HOST:PORT, several with commas between them", name, strings.Join(all, ","))
 		}
 	}
 	return nil
 }
 
-const (
-	loopback    = "127.0.0.1"
-	defaultEtcd = loopback + ":2379"
-)
+const loopback = "127.0.0.1"
 
-func tree(c *cli.Context) keys.Tree {
-	v, _ := setting(c, "prefix")
-	return keys.New(v)
-}
+func tree(set *settings.Values) keys.Tree { return keys.New(set.String("etcd.prefix")) }
 
 // openStore connects to the fleet's etcd.
-func openStore(ctx context.Context, c *cli.Context) (*kv.Store, error) {
-	if err := checkEndpoints(endpoints(c)); err != nil {
+func openStore(ctx context.Context, set *settings.Values) (*kv.Store, error) {
+	if err := checkEndpoints(set); err != nil {
 		return nil, err
 	}
-	store, err := kv.Open(ctx, kv.Config{Endpoints: endpoints(c)})
+	store, err := kv.Open(ctx, kv.Config{Endpoints: endpoints(set)})
 	if errors.Is(err, kv.ErrUnreachable) {
 		return nil, fmt.Errorf("%w with --etcd-endpoints; is no coordinator running? `stctl serve coordinator --data-dir DIR` starts one with its etcd", err)
 	}
