@@ -21,6 +21,8 @@ type Live struct {
 	Pipeline plan.PipelineID `json:"pipeline"`
 	record.VertexCount
 	Tables map[string]record.Counters `json:"tables,omitempty"`
+	// Throttled is how long the readers of a source waited for env.read_limit, in seconds, summed over its subtasks.
+	Throttled float64 `json:"throttledSeconds,omitempty"`
 }
 
 // Handler serves GET /counters/<job>: the live counters of a job on this worker, a JSON list of Live. A job that is
@@ -42,7 +44,7 @@ func (w *Worker) Counters(job plan.JobID) []Live {
 			continue
 		}
 		for _, c := range x.tasks.Counts() {
-			n := Live{Pipeline: x.id, VertexCount: record.VertexCount{Vertex: c.Vertex, Counters: c.Counters}}
+			n := Live{Pipeline: x.id, VertexCount: record.VertexCount{Vertex: c.Vertex, Counters: c.Counters}, Throttled: c.Throttled.Seconds()}
 			if len(c.Tables) > 1 {
 				n.Tables = c.Tables
 			}
@@ -144,6 +146,7 @@ func (w *Worker) writeMetrics(out io.Writer) {
 	seconds("strait_worker_busy_seconds_total", func(c task.Count) float64 { return c.Busy.Seconds() })
 	seconds("strait_worker_backpressured_seconds_total", func(c task.Count) float64 { return c.Blocked.Seconds() })
 	seconds("strait_worker_idle_seconds_total", func(c task.Count) float64 { return c.Idle.Seconds() })
+	seconds("strait_worker_throttled_seconds_total", func(c task.Count) float64 { return c.Throttled.Seconds() })
 	for _, n := range taskNames {
 		metrics.WriteGaugeUint64(out, n, uint64(tasks[n]))
 	}

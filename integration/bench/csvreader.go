@@ -91,7 +91,7 @@ func readCSV(path string, n int) (rows int64, err error) {
 					return err
 				}
 				for done := false; !done; {
-					out := connector.NewOutput(schemas)
+					out := connector.NewOutput(schemas, batch.Limit{})
 					p, err := r.Read(ctx, out)
 					if err != nil {
 						return err

@@ -381,9 +381,7 @@ flink.table.exec.resource.default-parallelism = 2`, func() Env { e := def; e.Che
 	f("parallelsm = 4\nanything = 1\njars = \"file:///x.jar\"", def, "", `job.conf:2: env: unknown option "parallelsm" has no effect; did you mean "parallelism"?
 job.conf:3: env: unknown option "anything" has no effect
 job.conf:4: env: option "jars" has no effect; there is no JVM`)
-	f("read_limit.rows_per_second = 400\nread_limit.bytes_per_second = 7000000\nerror_handler { mode = LOG }", func() Env { e := def; e.ReadLimitRows, e.ReadLimitBytes = 400, 7000000; return e }(), "", `job.conf:2: env: read_limit.rows_per_second: it is not in this build: sources are not slowed down
-job.conf:3: env: read_limit.bytes_per_second: it is not in this build: sources are not slowed down
-job.conf:4: env: error_handler: it is not in this build: the first bad row fails the job`)
+	f("read_limit.rows_per_second = 400\nread_limit.bytes_per_second = 7000000\nerror_handler { mode = LOG }", func() Env { e := def; e.ReadLimitRows, e.ReadLimitBytes = 400, 7000000; return e }(), "", `job.conf:4: env: error_handler: it is not in this build: the first bad row fails the job`)
 	if err := EnvSpec.Validate(); err != nil {
 		t.Error(err)
 	}

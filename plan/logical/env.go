@@ -45,12 +45,12 @@ var EnvSpec = option.Spec{
 		{Name: "job.priority", Type: option.TInt, Default: "0", Min: option.Bound(-1000), Max: option.Bound(1000), Doc: "Of jobs that wait for slots the one with the higher priority is placed first."},
 		{Name: "slot.cpu", Type: option.TFloat, Min: option.Bound(0), Max: option.Bound(1024), Doc: "Cores that each slot of the job takes of its worker."},
 		{Name: "slot.memory", Type: option.TBytes, Doc: "Memory that each slot of the job takes of its worker."},
+		{Name: "read_limit.rows_per_second", Type: option.TInt, Min: option.Bound(0), Doc: "Most rows a second that each source subtask hands on; 0: no limit."},
+		{Name: "read_limit.bytes_per_second", Type: option.TBytes, Doc: "Most bytes a second that each source subtask hands on; 0: no limit."},
 		{Name: "tag_filter", Type: option.TStringMap, Doc: "Labels that a worker must have, all of them."},
 		{Name: "custom_parameters", Type: option.TAny, Doc: "Carried along, not used."},
 		{Name: "shade.identifier", Type: option.TString, Doc: "How secrets in the file are encoded: base64."},
 
-		{Name: "read_limit.rows_per_second", Type: option.TInt, Min: option.Bound(0)},
-		{Name: "read_limit.bytes_per_second", Type: option.TBytes},
 		{Name: "pipeline_concurrency", Type: option.TAny},
 		{Name: "sink.flush.interval", Type: option.TAny},
 		{Name: "error_handler", Type: option.TAny},
@@ -68,8 +68,6 @@ var EnvSpec = option.Spec{
 
 // notYet lists the keys whose work this build does not do, with what happens instead.
 var notYet = []struct{ name, instead string }{
-	{"read_limit.rows_per_second", "sources are not slowed down"},
-	{"read_limit.bytes_per_second", "sources are not slowed down"},
 	{"pipeline_concurrency", "all pipelines run at once"},
 	{"sink.flush.interval", "sinks flush at checkpoints and when they are full"},
 	{"error_handler", "the first bad row fails the job"},

@@ -16,6 +16,24 @@ const (
 	TargetBytes = 1 << 20
 )
 
+// Limit is when a batch that is being filled is full: at so many rows or bytes, whatever comes first. A batch has one
+// row at least, whatever its size. Zero stands for a target size.
+type Limit struct {
+	Rows  int
+	Bytes int64
+}
+
+// Within gives the limit with the target sizes for what is not set; it is never above them.
+func (l Limit) Within() Limit {
+	if l.Rows <= 0 || l.Rows > TargetRows {
+		l.Rows = TargetRows
+	}
+	if l.Bytes <= 0 || l.Bytes > TargetBytes {
+		l.Bytes = TargetBytes
+	}
+	return l
+}
+
 // Batch is a run of rows of one table.
 type Batch struct {
 	Schema *Schema

@@ -16,6 +16,7 @@ type Builder struct {
 	schema *Schema
 	fields []array.Builder
 	kinds  []schema.RowKind // empty while all rows so far are inserts
+	limit  Limit
 	rows   int
 	bytes  int64 // of all rows, as of the last look
 	looked int
@@ -27,7 +28,7 @@ type Builder struct {
 
 // NewBuilder makes an empty builder. From the second batch on it makes room for as many rows as the last had.
 func NewBuilder(s *Schema) *Builder {
-	b := &Builder{schema: s, fields: make([]array.Builder, len(s.Table.Columns)), lastData: make([]int, len(s.Table.Columns))}
+	b := &Builder{schema: s, limit: Limit{}.Within(), fields: make([]array.Builder, len(s.Table.Columns)), lastData: make([]int, len(s.Table.Columns))}
 	for i, f := range s.Arrow.Fields() {
 		b.fields[i] = array.NewBuilder(memory.DefaultAllocator, f.Type)
 		if w, ok := f.Type.(arrow.FixedWidthDataType); ok {
@@ -38,6 +39,9 @@ func NewBuilder(s *Schema) *Builder {
 	}
 	return b
 }
+
+// Limit says when the builder is full, instead of at the target sizes.
+func (b *Builder) Limit(l Limit) { b.limit = l.Within() }
 
 // Schema is the table the builder fills.
 func (b *Builder) Schema() *Schema { return b.schema }
@@ -90,19 +94,19 @@ func (b *Builder) EndRows(n int) {
 // Rows is the number of closed rows.
 func (b *Builder) Rows() int { return b.rows }
 
-// Full says that the batch has reached one of the target sizes. It is cheap enough to be asked after every row.
+// Full says that the batch has reached its limit. It is cheap enough to be asked after every row.
 func (b *Builder) Full() bool {
-	if b.rows >= TargetRows {
+	if b.rows >= b.limit.Rows {
 		return true
 	}
-	if b.rows-b.looked >= min(max(b.looked, 1), 64) { // after rows 1, 2, 4 … 64, then every 64: rows may be large
+	if b.rows-b.looked >= min(max(b.looked, 1), 16) { // after rows 1, 2, 4 … 16, then every 16: rows may be large
 		b.looked = b.rows
 		b.bytes = int64(b.rows) * b.width
 		for _, f := range b.fields {
 			b.bytes += variableBytes(f)
 		}
 	}
-	return b.bytes >= TargetBytes
+	return b.bytes >= b.limit.Bytes
 }
 
 func variableBytes(f array.Builder) int64 {

@@ -82,7 +82,8 @@ type Reader interface {
 	// Open begins a split behind position (nil: at its start).
 	Open(ctx context.Context, s Split, position []byte) error
 	// Read appends rows to out until out.Full(), about 100 ms have passed, or the split ends. It may return
-	// no rows. Progress.Position lies behind the last row appended.
+	// no rows. Progress.Position lies behind the last row appended. Who fills columns at once asks out.Limit for
+	// how many rows: what one Read gives passes as a whole, however slow the job is meant to be.
 	Read(ctx context.Context, out *Output) (Progress, error)
 	Close() error
 }
@@ -99,17 +100,23 @@ type Output struct {
 	schemas  []*batch.Schema
 	builders []*batch.Builder
 	done     []*batch.Batch
+	limit    batch.Limit
 }
 
-// NewOutput is used by the engine and by tests.
-func NewOutput(schemas []*batch.Schema) *Output {
-	return &Output{schemas: schemas, builders: make([]*batch.Builder, len(schemas))}
+// NewOutput is used by the engine and by tests. limit is what one Read gives at most, about.
+func NewOutput(schemas []*batch.Schema, limit batch.Limit) *Output {
+	return &Output{schemas: schemas, builders: make([]*batch.Builder, len(schemas)), limit: limit.Within()}
 }
+
+// Limit is how much one Read gives: it is the same as long as the reader lives. The target sizes of a batch, or less
+// where the job limits its rate or the worker has little memory for it.
+func (o *Output) Limit() batch.Limit { return o.limit }
 
 // Builder is the open builder of a table. Take it once per Read, not per row.
 func (o *Output) Builder(table int) *batch.Builder {
 	if o.builders[table] == nil {
 		o.builders[table] = batch.NewBuilder(o.schemas[table])
+		o.builders[table].Limit(o.limit)
 	}
 	return o.builders[table]
 }

@@ -17,7 +17,9 @@ type Decoder interface {
 	Decode(data []byte, final bool) (int, error)
 	// Rows is the number of rows in the open batch.
 	Rows() int
-	// Full says that the open batch has reached a target size of transport/batch.
+	// Limit says when batches are full; without it they are at the target sizes of transport/batch.
+	Limit(l batch.Limit)
+	// Full says that the open batch has reached its limit.
 	Full() bool
 	// Finish hands over the open batch, nil when it has no rows, and opens another.
 	Finish() *batch.Batch

@@ -15,6 +15,8 @@ import (
 	"strait/checkpoint"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/fault"
+	"strait/plan/logical"
 	"strait/plan/physical"
 	"strait/transport/stream"
 	"strait/worker/connector"
@@ -93,6 +95,7 @@ func (c *Config) identity(v plan.VertexID, subtask int) checkpoint.Identity {
 // Its methods may be called from any goroutine; none but Stop, Build, Commit, Replay and Abandon waits.
 type Attempt struct {
 	cfg    Config
+	env    logical.Env
 	ctx    context.Context // of every task; ends with Stop or the first failure
 	cancel context.CancelCauseFunc
 	net    Net
@@ -132,6 +135,7 @@ func Build(ctx context.Context, cfg Config) (*Attempt, error) {
 	cfg.withDefaults()
 	a := &Attempt{cfg: cfg, readers: map[readerID]*group{}, enumerators: map[plan.VertexID]*enumerator{}, committers: map[plan.VertexID]*committer{},
 		parts: map[plan.CheckpointID]*snapshot{}}
+	a.env = logical.ReadEnv(cfg.Plan.Env, &fault.List{}) // the mistakes in it were told when it was planned
 	// The tasks outlive the context of Build; Stop ends theirs.
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := a.build(ctx); err != nil {

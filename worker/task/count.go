@@ -28,6 +28,7 @@ type vertexCount struct {
 	tables []tally
 	// Where the time of the group goes is noted at its first vertex.
 	idle, blocked, busy atomic.Int64
+	throttled           atomic.Int64 // ns that the reader waited for the limit of its job
 }
 
 func newVertexCount(v plan.VertexID, tables []*schema.Table) *vertexCount {
@@ -47,6 +48,7 @@ type Count struct {
 	record.Counters
 	Tables              map[string]record.Counters
 	Idle, Blocked, Busy time.Duration // summed over subtasks
+	Throttled           time.Duration // likewise; of a source: waited for env.read_limit
 }
 
 // sumCounts adds up the counts of the subtasks of each vertex, in the order of vertices.
@@ -70,6 +72,7 @@ func sumCounts(all []*vertexCount) []Count {
 		out[i].Idle += time.Duration(c.idle.Load())
 		out[i].Blocked += time.Duration(c.blocked.Load())
 		out[i].Busy += time.Duration(c.busy.Load())
+		out[i].Throttled += time.Duration(c.throttled.Load())
 	}
 	return out
 }

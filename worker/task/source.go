@@ -26,6 +26,8 @@ type sourceHead struct {
 	busyAt atomic.Int64                  // unix ns: since when the reader is inside the plugin; 0: it is not
 	done   chan struct{}                 // the reader's goroutine has returned
 
+	throttle *throttle // the reader's; nil: as fast as it can
+
 	// All below belongs to the loop.
 	book    ledger.Reader
 	cut     ledger.Cut[*ledger.Frame]
@@ -49,6 +51,7 @@ func newSourceHead(ctx context.Context, g *group, v *vertex) (*sourceHead, error
 		g: g, v: v, count: newVertexCount(v.ID, v.Out),
 		queue: queue.New[unit](readAheadBytes), splits: queue.New[[]ledger.Handed](1 << 20), done: make(chan struct{}),
 	}
+	s.throttle = newThrottle(&g.a.env, &s.count.throttled)
 	r, err := v.source.NewReader(ctx, connector.ReaderContext{Subtask: g.id.Index, Parallelism: v.Parallelism, Schemas: v.out})
 	if err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (s *sourceHead) read() {
 }
 
 func (s *sourceHead) readAll(ctx context.Context) error {
-	out := connector.NewOutput(s.v.out)
+	out := connector.NewOutput(s.v.out, s.throttle.limit(batch.Limit{}))
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
@@ -149,12 +152,17 @@ func (s *sourceHead) readSplit(ctx context.Context, h ledger.Handed, out *connec
 
 func (s *sourceHead) enter() { s.busyAt.Store(time.Now().UnixNano()) }
 
-// push hands a unit to the loop; the time it waits for room is the source's back-pressure.
+// push hands a unit to the loop, at the job's rate; the time it waits for room is the source's back-pressure.
 func (s *sourceHead) push(ctx context.Context, u unit) error {
-	bytes := int64(1)
+	rows, bytes := 0, int64(0)
 	for _, b := range u.batches {
+		rows += b.Rows
 		bytes += b.Bytes()
 	}
+	if err := s.throttle.wait(ctx, rows, bytes); err != nil {
+		return err
+	}
+	bytes++ // what has only a position takes room too
 	if ok, err := s.queue.TryPush(u, bytes); ok || err != nil {
 		return err
 	}

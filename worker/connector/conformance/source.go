@@ -51,6 +51,7 @@ func Source(t *testing.T, c SourceCase) {
 		}
 	})
 	t.Run("resume inside a split", func(t *testing.T) { s.resume(t) })
+	t.Run("small reads", func(t *testing.T) { s.limited(t) })
 	t.Run("cancelled context", func(t *testing.T) { s.cancelled(t) })
 	t.Run("no goroutine is left", func(t *testing.T) {
 		before := goleak.IgnoreCurrent()
@@ -200,7 +201,7 @@ func readSplit(t *testing.T, r connector.Reader, schemas []*batch.Schema, sp con
 	if err := r.Open(t.Context(), sp, position); err != nil {
 		t.Fatalf("open split %s at %q: %v", sp.ID, position, err)
 	}
-	out := connector.NewOutput(schemas)
+	out := connector.NewOutput(schemas, batch.Limit{})
 	for idle := 0; ; {
 		p, err := r.Read(t.Context(), out)
 		if err != nil {
@@ -277,6 +278,52 @@ func (s *sourceRun) resume(t *testing.T) {
 	}
 }
 
+// limited: a reader that is told to give little at once does, and says where it stands behind that.
+func (s *sourceRun) limited(t *testing.T) {
+	limit := batch.Limit{Rows: 3}
+	for _, sp := range s.splits[:min(len(s.splits), 4)] {
+		r, schemas := s.reader(t, s.source(t), 0, 1)
+		whole := readSplit(t, r, schemas, sp, nil, nil)
+		closeReader(t, r)
+		r, schemas = s.reader(t, s.source(t), 0, 1)
+		if err := r.Open(t.Context(), sp, nil); err != nil {
+			t.Fatalf("open split %s: %v", sp.ID, err)
+		}
+		out := connector.NewOutput(schemas, limit)
+		var head []string
+		var position []byte
+		done := false
+		for range 50 {
+			p, err := r.Read(t.Context(), out)
+			if err != nil {
+				t.Fatalf("read split %s: %v", sp.ID, err)
+			}
+			n := 0
+			for _, b := range out.Take() {
+				n += b.Rows
+				head = append(head, Rows(b)...)
+			}
+			if n > limit.Rows {
+				t.Fatalf("split %s: one Read gives %d rows, it was told to give %d", sp.ID, n, limit.Rows)
+			}
+			position = slices.Clone(p.Position)
+			if done = p.Done; done {
+				break
+			}
+		}
+		closeReader(t, r)
+		var rest []string
+		if !done {
+			r, schemas = s.reader(t, s.source(t), 1, 2)
+			rest = readSplit(t, r, schemas, sp, position, nil)
+			closeReader(t, r)
+		}
+		if got := append(head, rest...); !slices.Equal(got, whole) {
+			t.Fatalf("split %s read in small steps gives %d rows, want %d, or others", sp.ID, len(got), len(whole))
+		}
+	}
+}
+
 func (s *sourceRun) cancelled(t *testing.T) {
 	if len(s.splits) == 0 {
 		t.Skip("there is no split")
@@ -287,7 +334,7 @@ func (s *sourceRun) cancelled(t *testing.T) {
 	cancel()
 	soon(t, "Open and Read", func() {
 		if err := r.Open(ctx, s.splits[0], nil); err == nil {
-			_, _ = r.Read(ctx, connector.NewOutput(schemas))
+			_, _ = r.Read(ctx, connector.NewOutput(schemas, batch.Limit{}))
 		}
 	})
 	e, err := s.source(t).NewEnumerator(t.Context())
@@ -309,7 +356,7 @@ func (s *sourceRun) abandonHalfRead(t *testing.T) {
 	if err := r.Open(t.Context(), s.splits[0], nil); err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	if _, err := r.Read(t.Context(), connector.NewOutput(schemas)); err != nil {
+	if _, err := r.Read(t.Context(), connector.NewOutput(schemas, batch.Limit{})); err != nil {
 		t.Fatalf("read: %v", err)
 	}
 	closeReader(t, r)

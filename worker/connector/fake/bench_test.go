@@ -29,7 +29,7 @@ func eachBatch(t testing.TB, s connector.Source, f func(b batchOf)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := connector.NewOutput(schemas)
+	out := connector.NewOutput(schemas, batch.Limit{})
 	for _, sp := range d.Splits {
 		if err := r.Open(t.Context(), sp, nil); err != nil {
 			t.Fatal(err)

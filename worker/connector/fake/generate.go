@@ -274,12 +274,15 @@ func steps(n, size int) []int32 {
 	return out
 }
 
-// rowsPerBatch keeps a batch near its target sizes.
-func (c *config) rowsPerBatch() int64 {
+// rowsPerBatch keeps a batch near its limit.
+func (c *config) rowsPerBatch(l batch.Limit) int64 {
+	width := 0.0
 	if c.isLit {
-		return batch.TargetRows
+		width = float64(c.literal.Bytes()) / float64(max(c.literal.Rows, 1))
+	} else {
+		width = c.rowWidth()
 	}
-	return int64(max(1, min(batch.TargetRows, math.Floor(batch.TargetBytes/max(c.rowWidth(), 1)))))
+	return int64(max(1, min(float64(l.Rows), math.Floor(float64(l.Bytes)/max(width, 1)))))
 }
 
 // rowWidth is about how many bytes a row has.

@@ -158,7 +158,7 @@ type reader struct {
 	schemas []*batch.Schema
 	part    part
 	make    []column // of the open split
-	perRead int64
+	perRead int64 // 0: not known yet
 	row     int64     // next row of the open split
 	next    time.Time // when the open split may begin
 }
@@ -190,7 +190,7 @@ func (r *reader) Open(ctx context.Context, sp connector.Split, position []byte) 
 	if !t.isLit {
 		r.make = t.columns(p)
 	}
-	r.perRead = t.rowsPerBatch()
+	r.perRead = 0
 	return ctx.Err()
 }
 
@@ -201,6 +201,9 @@ func (r *reader) Read(ctx context.Context, out *connector.Output) (connector.Pro
 	t := r.s.tables[r.part.Table]
 	if wait := time.Until(r.next); t.interval > 0 && r.row == 0 && wait > 0 {
 		return connector.Progress{Position: r.position(), Idle: wait}, nil
+	}
+	if r.perRead == 0 {
+		r.perRead = t.rowsPerBatch(out.Limit())
 	}
 	n := min(r.perRead, r.part.Rows-r.row)
 	if n > 0 {

@@ -130,7 +130,7 @@ func readSplit(t testing.TB, s connector.Source, sp connector.Split) ([]string, 
 	}
 	var rows []string
 	for {
-		out := connector.NewOutput(schemas)
+		out := connector.NewOutput(schemas, batch.Limit{})
 		p, err := r.Read(ctx, out)
 		if err != nil {
 			return rows, err

@@ -74,8 +74,9 @@ func parquetBorders(f Input, file found, size int64) ([]int64, error) {
 
 // parquetSplit reads the row groups that begin in a split.
 type parquetSplit struct {
-	o *openSplit
-	r *parquet.Reader
+	o    *openSplit
+	r    *parquet.Reader
+	rest *batch.Batch // read from the file and not handed on
 }
 
 func (in *input) openParquet(ctx context.Context, o *openSplit, s *batch.Schema, at int64) (*parquetSplit, error) {
@@ -100,15 +101,38 @@ func (p *parquetSplit) read(ctx context.Context, r *reader, out *connector.Outpu
 	if err := ctx.Err(); err != nil {
 		return connector.Progress{}, err
 	}
-	b, err := p.r.Next()
-	if err != nil {
-		return connector.Progress{}, fmt.Errorf("file %s: %w", p.o.data.Path, err)
+	b := p.rest
+	if b == nil {
+		var err error
+		if b, err = p.r.Next(); err != nil {
+			return connector.Progress{}, fmt.Errorf("file %s: %w", p.o.data.Path, err)
+		}
 	}
+	p.rest = nil
+	row := p.r.Row()
 	if b != nil {
+		if n := fit(b, out.Limit()); n < b.Rows {
+			p.rest = b.Slice(n, b.Rows)
+			b = b.Slice(0, n)
+			row -= int64(p.rest.Rows)
+		}
 		out.Emit(r.complete(p.o, b))
 	}
-	pos, err := json.Marshal(position{splitVersion, p.r.Row()})
-	return connector.Progress{Position: pos, Done: p.r.Done()}, err
+	pos, err := json.Marshal(position{splitVersion, row})
+	return connector.Progress{Position: pos, Done: p.rest == nil && p.r.Done()}, err
+}
+
+// fit is how many rows of a batch to hand on at once. A page of a file is decoded as a whole, so a batch may be some
+// times the limit; little above it is as good.
+func fit(b *batch.Batch, l batch.Limit) int {
+	n := b.Rows
+	if n > l.Rows {
+		n = l.Rows
+	}
+	if size := b.Bytes(); size > 4*l.Bytes {
+		n = min(n, int(int64(b.Rows)*l.Bytes/size))
+	}
+	return max(n, 1)
 }
 
 func (p *parquetSplit) close() error {

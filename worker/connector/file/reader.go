@@ -277,6 +277,7 @@ func (r *reader) Read(ctx context.Context, out *connector.Output) (connector.Pro
 	if r.buf == nil {
 		r.buf = make([]byte, blockSize)
 	}
+	o.dec.Limit(out.Limit())
 	began := time.Now()
 	done := false
 	for !o.dec.Full() && !done {

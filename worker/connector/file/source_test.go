@@ -236,7 +236,7 @@ func TestCancelled(t *testing.T) {
 	r := firstReader(t, s, schemas)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Read(ctx, connector.NewOutput(schemas)); err == nil {
+	if _, err := r.Read(ctx, connector.NewOutput(schemas, batch.Limit{})); err == nil {
 		t.Fatal("a cancelled Read returns no error")
 	}
 	if err := r.Close(); err != nil {
@@ -256,7 +256,7 @@ func TestPlannedTableCounts(t *testing.T) {
 	schemas := batch.Schemas([]*schema.Table{planned})
 	r := firstReader(t, s, schemas)
 	defer r.Close()
-	out := connector.NewOutput(schemas)
+	out := connector.NewOutput(schemas, batch.Limit{})
 	if _, err := r.Read(t.Context(), out); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func BenchmarkReader(b *testing.B) {
 			b.Fatal(err)
 		}
 		for done := false; !done; {
-			out := connector.NewOutput(schemas)
+			out := connector.NewOutput(schemas, batch.Limit{})
 			p, err := r.Read(b.Context(), out)
 			if err != nil {
 				b.Fatal(err)

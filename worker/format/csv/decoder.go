@@ -21,6 +21,7 @@ type Decoder struct {
 	block  block
 	view   fields
 	step   int // rows of a block
+	limit  batch.Limit
 	rows   int
 }
 
@@ -37,7 +38,7 @@ func NewDecoder(s *batch.Schema, o Options, from []int, count int) (*Decoder, er
 			from[i] = i
 		}
 	}
-	d := &Decoder{o: &o, schema: s, from: from, fast: o.simple()}
+	d := &Decoder{o: &o, schema: s, from: from, fast: o.simple(), limit: batch.Limit{}.Within()}
 	d.split = splitter{o: d.o, fields: count}
 	d.step = min(max(8192/max(count, 1), 16), 512)
 	d.view = fields{o: d.o, stride: count}
@@ -59,7 +60,7 @@ func (d *Decoder) Decode(data []byte, final bool) (int, error) {
 	used := 0
 	for used < len(data) && !d.Full() {
 		rest := data[used:]
-		step := min(d.step, batch.TargetRows-d.rows)
+		step := min(d.step, d.limit.Rows-d.rows)
 		if d.fast {
 			d.split.fast(&d.block, rest, final, step)
 		} else {
@@ -106,16 +107,19 @@ func (d *Decoder) parse(data []byte) *format.RowError {
 // Rows implements format.Decoder.
 func (d *Decoder) Rows() int { return d.rows }
 
+// Limit implements format.Decoder.
+func (d *Decoder) Limit(l batch.Limit) { d.limit = l.Within() }
+
 // Full implements format.Decoder.
 func (d *Decoder) Full() bool {
-	if d.rows >= batch.TargetRows {
+	if d.rows >= d.limit.Rows {
 		return true
 	}
 	size := 0
 	for _, c := range d.cols {
 		size += c.bytes()
 	}
-	return size >= batch.TargetBytes
+	return int64(size) >= d.limit.Bytes
 }
 
 // Finish implements format.Decoder.

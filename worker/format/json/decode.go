@@ -142,6 +142,9 @@ func (p *rowPlan) find(v *fastjson.Value) {
 // Rows implements format.Decoder.
 func (d *Decoder) Rows() int { return d.out.Rows() }
 
+// Limit implements format.Decoder.
+func (d *Decoder) Limit(l batch.Limit) { d.out.Limit(l) }
+
 // Full implements format.Decoder.
 func (d *Decoder) Full() bool { return d.out.Full() }
 

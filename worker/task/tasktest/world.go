@@ -183,7 +183,7 @@ func (r *reader) Read(ctx context.Context, out *connector.Output) (connector.Pro
 	}
 	b := out.Builder(int(r.split) % len(r.w.Tables)) // split i is of table i modulo their number
 	col := b.Field(0).(*array.Int64Builder)
-	n := min(r.w.Batch, r.w.Rows-r.at)
+	n := min(r.w.Batch, r.w.Rows-r.at, int64(out.Limit().Rows))
 	col.Reserve(int(n))
 	for range n {
 		col.UnsafeAppend(r.split*r.w.Rows + r.at)
