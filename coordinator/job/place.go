@@ -74,15 +74,15 @@ func (x *stepper) schedule() {
 	}
 	x.units = append(x.units, gang(words)...)
 	x.st.Reason, x.st.Message = "", ""
-	if x.st.Phase != state.JobScheduled {
+	if x.st.Phase != state.JobScheduled { // else an earlier step has begun to write the grants, and told of it
 		x.move(state.JobScheduled)
+		slots := map[string]int{}
+		for _, s := range spots {
+			slots[s.Worker]++
+		}
+		x.tellPlaced(nil, 1, slots)
+		x.log(false, "job is placed", "pipelines", len(todo), "slots", len(units))
 	}
-	slots := map[string]int{}
-	for _, s := range spots {
-		slots[s.Worker]++
-	}
-	x.tellPlaced(nil, 1, slots)
-	x.log(false, "job is placed", "pipelines", len(todo), "slots", len(units))
 }
 
 // gang joins units so that a job is placed by one transaction; a job of very many pipelines takes several.
@@ -163,12 +163,13 @@ func (x *stepper) grant(p *pipe, units []schedule.Unit, spots []schedule.Spot) {
 		for _, t := range u.Groups {
 			g.Groups = append(g.Groups, t.String())
 		}
-		var w unit
-		w.write(x.c.Tree.Slot(s.Worker, s.Slot), x.e.Fleet.Grants(s.Worker)[s.Slot].ModRev, record.MustEncode(&g))
-		w.conds = append(w.conds, Cond{Key: x.c.Tree.Worker(s.Worker), Rev: l.Incarnation, Create: true})
+		x.granted[SlotID(s)] = &g
 		if old, ok := x.f.Grants[SlotID(s)]; ok && old.Value != nil && old.Value.Attempt == g.Attempt && old.Value.Pipeline == p.id && old.Value.Incarnation == g.Incarnation && slices.Equal(old.Value.Groups, g.Groups) {
 			continue // granted by an earlier step
 		}
+		var w unit
+		w.write(x.c.Tree.Slot(s.Worker, s.Slot), x.e.Fleet.Grants(s.Worker)[s.Slot].ModRev, record.MustEncode(&g))
+		w.conds = append(w.conds, Cond{Key: x.c.Tree.Worker(s.Worker), Rev: l.Incarnation, Create: true})
 		x.units = append(x.units, w)
 	}
 }
@@ -315,7 +316,7 @@ func (x *stepper) keeper(p *pipe) {
 	seen := map[string]bool{}
 	for _, id := range x.slots() {
 		g := x.f.Grants[id]
-		if g.Value == nil || g.Value.Pipeline != p.id || slices.ContainsFunc(x.units, func(u unit) bool { return u.writes(x.c.Tree.Slot(id.Worker, id.Slot)) }) {
+		if g.Value == nil || g.Value.Pipeline != p.id || x.granted[id] != nil {
 			continue
 		}
 		if !ended && g.Value.Attempt == p.word.Attempt && inUse(pl, id, g.Value, seen) {
@@ -328,10 +329,6 @@ func (x *stepper) keeper(p *pipe) {
 		u.remove(x.c.Tree.Slot(id.Worker, id.Slot), g.ModRev)
 		x.units = append(x.units, u)
 	}
-}
-
-func (u *unit) writes(key string) bool {
-	return slices.ContainsFunc(u.puts, func(p Put) bool { return p.Key == key })
 }
 
 // inUse says that a grant of the newest attempt is one the placement has a use for.
@@ -409,17 +406,11 @@ func (x *stepper) slotsOf(p *pipe, worker string, a *record.Assignment) []int {
 			out = append(out, id.Slot)
 		}
 	}
-	for _, u := range x.units {
-		for _, w := range u.puts {
-			k, ok := x.c.Tree.Parse(w.Key)
-			if !ok || k.Kind != "slots" || k.Worker != worker {
-				continue
-			}
-			if g, err := record.Decode[record.Grant](w.Value); err == nil && g.Job == x.f.ID && mine(g) && !slices.Contains(out, int(k.Number)) {
-				out = append(out, int(k.Number))
-			}
+	for id, g := range x.granted {
+		if id.Worker == worker && mine(g) {
+			out = append(out, id.Slot)
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }

@@ -171,12 +171,14 @@ func (u *unit) remove(key string, rev int64) {
 // next step. last always goes in: room is kept for it.
 func pack(units []unit, last *unit) *Write {
 	w := &Write{}
-	seen := map[string]bool{}
-	ops, size := 0, 0
-	weigh := func(u *unit) (o, b int) {
-		o = len(u.puts) + len(u.deletes)
-		for _, c := range u.conds {
-			b += len(c.Key) + 32
+	seen := map[string]bool{} // conditions that are in
+	puts, conds, size := 0, 0, 0
+	weigh := func(u *unit) (p, c, b int) {
+		p = len(u.puts) + len(u.deletes)
+		for _, x := range u.conds {
+			if !seen[x.Key] {
+				c, b = c+1, b+len(x.Key)+32
+			}
 		}
 		for _, p := range u.puts {
 			b += len(p.Key) + len(p.Value) + 32
@@ -184,10 +186,10 @@ func pack(units []unit, last *unit) *Write {
 		for _, d := range u.deletes {
 			b += len(d) + 32
 		}
-		return max(o, len(u.conds)), b
+		return p, c, b
 	}
 	if last != nil {
-		ops, size = weigh(last)
+		puts, conds, size = weigh(last)
 	}
 	add := func(u *unit) {
 		for _, c := range u.conds {
@@ -199,11 +201,11 @@ func pack(units []unit, last *unit) *Write {
 		w.Puts, w.Deletes, w.Revoke = append(w.Puts, u.puts...), append(w.Deletes, u.deletes...), append(w.Revoke, u.revoke...)
 	}
 	for i := range units {
-		o, b := weigh(&units[i])
-		if ops+o > maxOps || size+b > maxBytes {
+		p, c, b := weigh(&units[i])
+		if puts+p > maxOps || conds+c > maxOps || size+b > maxBytes {
 			break
 		}
-		ops, size = ops+o, size+b
+		puts, conds, size = puts+p, conds+c, size+b
 		add(&units[i])
 	}
 	if last != nil {

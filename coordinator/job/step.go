@@ -46,6 +46,8 @@ type stepper struct {
 	units []unit
 	out   Actions
 	told  []told // events of this step
+	// granted are the slots that this step gives, or finds given by an earlier one to the same attempt.
+	granted map[SlotID]*record.Grant
 	// failing is set when a pipeline fails for good: the step is taken again, with the whole job failing.
 	failing *failing
 }
@@ -72,7 +74,7 @@ func newStepper(c Config, s State, e *Event, now time.Time) *stepper {
 	if e.Planned != nil {
 		s.planned = e.Planned
 	}
-	return &stepper{c: c, e: e, f: e.Facts, s: &s, now: now}
+	return &stepper{c: c, e: e, f: e.Facts, s: &s, now: now, granted: map[SlotID]*record.Grant{}}
 }
 
 func (x *stepper) run(f *failing) {

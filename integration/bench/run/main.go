@@ -14,6 +14,7 @@ import (
 func main() {
 	flag.IntVar(&bench.Rounds, "rounds", bench.Rounds, "measure both sides so often")
 	flag.DurationVar(&bench.Round, "round", bench.Round, "how long one measurement of a rate takes")
+	flag.Float64Var(&bench.Scale, "scale", bench.Scale, "the size of the figures of fleets: 1 is what is promised")
 	flag.Parse()
 	names := flag.Args()
 	if len(names) == 0 {
