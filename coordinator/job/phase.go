@@ -292,28 +292,21 @@ func (x *stepper) emit() {
 	x.events()
 	var last *unit
 	x.st.Header = record.Head
-	data, err := x.encode()
-	if err != nil {
-		x.bug(err)
-		return
-	}
-	if same(data, x.f.Status.Raw, &x.st) {
-		last = nil
-	} else {
-		last = &unit{}
-		last.write(x.c.Tree.JobStatus(x.f.ID), x.f.Status.ModRev, data)
+	if old := x.f.Status.Value; !same(old, &x.st) {
+		data, err := x.encode()
+		if err != nil {
+			x.bug(err)
+			return
+		}
+		if !same(old, &x.st) { // shortened, it may be
+			last = &unit{}
+			last.write(x.c.Tree.JobStatus(x.f.ID), x.f.Status.ModRev, data)
+		}
 	}
 	x.out.Write = pack(x.units, last)
 }
 
 // same says that the status need not be written: it says what the stored one does.
-func same(data, raw []byte, st *record.JobStatus) bool {
-	if len(raw) == 0 {
-		return false
-	}
-	old, err := record.Decode[record.JobStatus](raw)
-	if err != nil {
-		return false
-	}
-	return string(record.MustEncode(old)) == string(record.MustEncode(st))
+func same(old, st *record.JobStatus) bool {
+	return old != nil && string(record.MustEncode(old)) == string(record.MustEncode(st))
 }

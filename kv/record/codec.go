@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -34,7 +34,7 @@ func Encode(v any, old []byte) ([]byte, error) {
 	if json.Unmarshal(old, &before) != nil {
 		return data, nil // not an object: nothing to carry over
 	}
-	declared := fieldNames(reflect.TypeOf(v))
+	declared := declaredNames(reflect.TypeOf(v))
 	var extra []byte
 	for _, name := range sortedKeys(before) {
 		if declared[name] {
@@ -64,22 +64,40 @@ func MustEncode(v any) []byte {
 	return data
 }
 
+// ours is how every record begins that this build wrote.
+var ours = []byte(`{"apiVersion":"` + APIVersion + `"`)
+
 // Decode unmarshals a record. Unknown fields are allowed, a newer apiVersion is not.
 func Decode[T any](data []byte) (*T, error) {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("not a record: %w", err)
-	}
-	if head.APIVersion != APIVersion && head.APIVersion != "" {
-		return nil, fmt.Errorf("apiVersion %q: %w", head.APIVersion, ErrNewer)
+	// The version is looked at before the rest, which a newer one may have changed. What we wrote ourselves need not
+	// be read twice for that.
+	if !bytes.HasPrefix(data, ours) {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+		}
+		if err := json.Unmarshal(data, &head); err != nil {
+			return nil, fmt.Errorf("not a record: %w", err)
+		}
+		if head.APIVersion != APIVersion && head.APIVersion != "" {
+			return nil, fmt.Errorf("apiVersion %q: %w", head.APIVersion, ErrNewer)
+		}
 	}
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("not a %T: %w", *v, err)
 	}
 	return v, nil
+}
+
+var declared sync.Map // reflect.Type -> map[string]bool: what fieldNames said
+
+func declaredNames(t reflect.Type) map[string]bool {
+	if names, ok := declared.Load(t); ok {
+		return names.(map[string]bool)
+	}
+	names := fieldNames(t)
+	declared.Store(t, names)
+	return names
 }
 
 func fieldNames(t reflect.Type) map[string]bool {
@@ -131,13 +149,27 @@ type Chunks struct {
 	Size   int    `json:"size"`   // of the content before compression
 }
 
+// zipper and unzipper are made once: their tables are larger than most plans. Both may be used by many at once.
+var (
+	zipper = sync.OnceValue(func() *zstd.Encoder {
+		enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		if err != nil {
+			panic("BUG: zstd: " + err.Error())
+		}
+		return enc
+	})
+	unzipper = sync.OnceValue(func() *zstd.Decoder {
+		dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxUnpacked))
+		if err != nil {
+			panic("BUG: zstd: " + err.Error())
+		}
+		return dec
+	})
+)
+
 // Pack compresses data into chunks.
 func Pack(data []byte) (Chunks, [][]byte) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		panic("BUG: zstd: " + err.Error())
-	}
-	packed := enc.EncodeAll(data, nil)
+	packed := zipper().EncodeAll(data, nil)
 	sum := sha256.Sum256(packed)
 	var parts [][]byte
 	for len(packed) > 0 {
@@ -157,12 +189,7 @@ func Unpack(c Chunks, parts [][]byte) ([]byte, error) {
 	if sum := sha256.Sum256(joined); hex.EncodeToString(sum[:]) != c.SHA256 {
 		return nil, errors.New("chunks do not have the checksum their key names")
 	}
-	dec, err := zstd.NewReader(bytes.NewReader(joined), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxUnpacked))
-	if err != nil {
-		return nil, err
-	}
-	defer dec.Close()
-	data, err := io.ReadAll(io.LimitReader(dec, MaxUnpacked+1))
+	data, err := unzipper().DecodeAll(joined, nil)
 	if err != nil {
 		return nil, fmt.Errorf("chunks do not expand: %w", err)
 	}
