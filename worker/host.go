@@ -293,7 +293,7 @@ func (h *host) failed(p *part, err error, link string) {
 // note counts and logs a failure.
 func (h *host) note(f record.Failure) {
 	h.l.meters.failures.Inc()
-	h.log.Warn("attempt failed", "attempt", f.Attempt, "vertex", f.Vertex, "task", f.Group, "fatal", f.Fatal, "err", f.Message)
+	h.log.Warn("attempt failed", "attempt", f.Attempt, "vertex", f.Vertex, "group", f.Group, "fatal", f.Fatal, "err", f.Message)
 }
 
 // stop ends a part. A call that does not come back ends the process: nothing else takes it back.

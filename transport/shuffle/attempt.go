@@ -231,7 +231,7 @@ func (a *Attempt) end(cause error, peer string) {
 	a.release(cause)
 	if peer != "" && a.cfg.OnFailure == nil {
 		a.s.log.Warn("data link failed", "worker", a.s.cfg.Worker, "peer", peer, "job", string(a.cfg.Key.Job),
-			"pipeline", int(a.cfg.Key.Pipeline), "attempt", int64(a.cfg.Key.Attempt), "error", cause)
+			"pipeline", int(a.cfg.Key.Pipeline), "attempt", int64(a.cfg.Key.Attempt), "err", cause)
 	}
 	if report {
 		go func() {

@@ -160,7 +160,7 @@ func (s *Service) accept() error {
 			if stopped != nil || errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			s.log.Warn("data connection not accepted", "worker", s.cfg.Worker, "error", err)
+			s.log.Warn("data connection not accepted", "worker", s.cfg.Worker, "err", err)
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}

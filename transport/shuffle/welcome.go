@@ -27,7 +27,7 @@ func (s *Service) welcome(conn net.Conn) {
 		hello, err = wire.ParseHello(payload)
 	}
 	if err != nil { // not one of ours, or another release: nothing that a job waits for
-		s.log.Debug("data connection without a hello", "worker", s.cfg.Worker, "from", conn.RemoteAddr().String(), "error", err)
+		s.log.Debug("data connection without a hello", "worker", s.cfg.Worker, "from", conn.RemoteAddr().String(), "err", err)
 		conn.Close()
 		return
 	}
@@ -40,7 +40,7 @@ func (s *Service) welcome(conn net.Conn) {
 		answer.Verdict, answer.Reason = verdict, err.Error()
 		if verdict == wire.Refused {
 			s.log.Warn("data connection refused", "worker", s.cfg.Worker, "from", hello.Worker, "job", string(hello.Attempt.Job),
-				"pipeline", int(hello.Attempt.Pipeline), "attempt", int64(hello.Attempt.Attempt), "reason", err)
+				"pipeline", int(hello.Attempt.Pipeline), "attempt", int64(hello.Attempt.Attempt), "err", err)
 		}
 	}
 	frame, err := wire.AppendWelcome(nil, answer)

@@ -133,7 +133,7 @@ func (g *group) setState(s state.Task) {
 		return
 	}
 	if err := state.Move(old, s); err != nil {
-		g.a.cfg.Log.Error("BUG: illegal step of a task", "task", g.id.String(), "err", err)
+		g.a.cfg.Log.Error("BUG: illegal step of a task", "group", g.id.String(), "err", err)
 	}
 	g.current.Store(s)
 	g.a.cfg.Watcher.Changed()
@@ -186,7 +186,7 @@ func (g *group) locate(err error) error {
 func (g *group) close() {
 	report := func(v *vertex, err error) {
 		if err != nil {
-			g.a.cfg.Log.Warn("plugin not closed cleanly", "vertex", v.ID, "task", g.id.String(), "err", err)
+			g.a.cfg.Log.Warn("plugin not closed cleanly", "vertex", v.ID, "group", g.id.String(), "err", err)
 		}
 	}
 	if g.source != nil {

@@ -48,7 +48,7 @@ func (s *sinkEnd) open() error {
 		Schemas:     s.v.in,
 		Next:        s.a.next,
 		Stdout:      s.a.cfg.Stdout,
-		Log:         s.a.cfg.Log,
+		Log:         s.a.cfg.Log.With(plan.LogVertex, s.v.ID),
 	})
 	if err == nil {
 		s.writer = w
@@ -166,7 +166,7 @@ func (c *committer) open() error {
 		return nil
 	}
 	cc := connector.CommitterContext{
-		Identity: c.a.cfg.identity(c.v.ID, -1), Worker: c.a.cfg.Worker, Schemas: c.v.in, Log: c.a.cfg.Log,
+		Identity: c.a.cfg.identity(c.v.ID, -1), Worker: c.a.cfg.Worker, Schemas: c.v.in, Log: c.a.cfg.Log.With(plan.LogVertex, c.v.ID),
 	}
 	if err := c.call.begin(&callConnect, c.a.cfg.CallLimit); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (c *committer) Commit(ctx context.Context, prepared []checkpoint.Prepared) 
 	}
 	for _, base := range bases { // only what is empty, or left of a copy
 		if err := removeAll(c.s.fs, base, func(string) bool { return true }); err != nil {
-			c.cc.Log.Warn("empty temp folder stays", "path", base, "error", err)
+			c.cc.Log.Warn("empty temp folder stays", "path", base, "err", err)
 		}
 		removeEmptyAbove(c.s.fs, base, c.s.tmp)
 	}
