@@ -45,6 +45,19 @@ func Run(ctx context.Context, c Config) error {
 	return x.Run(ctx)
 }
 
+// Leads says whether this process leads now.
+func (x *Coordinator) Leads() bool { return x.loop.Load() != nil }
+
+// Alive says whether the loop of the leader answers; nil when it does, and where this process does not lead. It
+// waits for it until ctx ends. For a watchdog: an etcd that is away does not make it fail.
+func (x *Coordinator) Alive(ctx context.Context) error {
+	l := x.loop.Load()
+	if l == nil || l.ask(ctx, func() {}) || x.loop.Load() != l {
+		return nil
+	}
+	return fmt.Errorf("coordinator %s: the loop of the leader does not answer", x.c.Name)
+}
+
 // errDeposed ends a leadership, not the process.
 var errDeposed = errors.New("deposed")
 

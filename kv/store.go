@@ -292,13 +292,22 @@ func (s *Store) List(ctx context.Context, prefix string, rev int64) ([]Entry, in
 	return s.Range(ctx, prefix, PrefixEnd(prefix), rev)
 }
 
+// ListKeys is List without the values.
+func (s *Store) ListKeys(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
+	return s.ranged(ctx, prefix, PrefixEnd(prefix), rev, clientv3.WithKeysOnly())
+}
+
 // PrefixEnd is the first key behind every key that begins with prefix.
 func PrefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }
 
 // Range is List for the keys in [from, end).
 func (s *Store) Range(ctx context.Context, from, end string, rev int64) ([]Entry, int64, error) {
+	return s.ranged(ctx, from, end, rev)
+}
+
+func (s *Store) ranged(ctx context.Context, from, end string, rev int64, more ...clientv3.OpOption) ([]Entry, int64, error) {
 	for {
-		es, at, err := s.pages(ctx, from, end, rev)
+		es, at, err := s.pages(ctx, from, end, rev, more)
 		if rev == 0 && errors.Is(err, ErrCompacted) && ctx.Err() == nil {
 			continue // compacted between two pages: begin again, now is later
 		}
@@ -306,10 +315,10 @@ func (s *Store) Range(ctx context.Context, from, end string, rev int64) ([]Entry
 	}
 }
 
-func (s *Store) pages(ctx context.Context, from, end string, rev int64) ([]Entry, int64, error) {
+func (s *Store) pages(ctx context.Context, from, end string, rev int64, more []clientv3.OpOption) ([]Entry, int64, error) {
 	var out []Entry
 	for next := from; ; {
-		resp, err := s.page(ctx, next, end, from, rev)
+		resp, err := s.page(ctx, next, end, from, rev, more)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -326,13 +335,13 @@ func (s *Store) pages(ctx context.Context, from, end string, rev int64) ([]Entry
 	}
 }
 
-func (s *Store) page(ctx context.Context, from, end, what string, rev int64) (*clientv3.GetResponse, error) {
+func (s *Store) page(ctx context.Context, from, end, what string, rev int64, more []clientv3.OpOption) (*clientv3.GetResponse, error) {
 	cctx, mark, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	resp, err := s.cli.Get(cctx, from, clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(pageSize))
+	resp, err := s.cli.Get(cctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(pageSize)}, more...)...)
 	if err != nil {
 		return nil, callError("list", what, s.because(ctx, err), false)
 	}

@@ -49,9 +49,11 @@ type Config struct {
 	Codec       string  // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
 	MemoryBytes int64   // what the data plane may hold of received rows; 0: 256 MiB
 	Storage     Storage // nil: only what fits into keys
-	Stdout      io.Writer
-	Log         *slog.Logger
-	Metrics     *metrics.Set // nil: no metrics
+	// Registered is told each incarnation before it takes work; nil: nobody is told.
+	Registered func(incarnation int64)
+	Stdout     io.Writer
+	Log        *slog.Logger
+	Metrics    *metrics.Set // nil: no metrics
 }
 
 func (c *Config) withDefaults() {

@@ -14,6 +14,7 @@ type inbox struct {
 	mu      sync.Mutex
 	events  []keeper.Event
 	changed bool // the states of task groups
+	asks    []chan<- struct{}
 }
 
 func newInbox() *inbox { return &inbox{kick: make(chan struct{}, 1)} }
@@ -39,12 +40,23 @@ func (i *inbox) wake() {
 	}
 }
 
-// take returns all events and whether group states have changed.
+// ask has answer closed by whoever takes events.
+func (i *inbox) ask(answer chan<- struct{}) {
+	i.mu.Lock()
+	i.asks = append(i.asks, answer)
+	i.mu.Unlock()
+	i.wake()
+}
+
+// take answers who asked, and returns all events and whether group states have changed.
 func (i *inbox) take() ([]keeper.Event, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	events, changed := i.events, i.changed
-	i.events, i.changed = nil, false
+	for _, a := range i.asks {
+		close(a)
+	}
+	i.events, i.changed, i.asks = nil, false, nil
 	return events, changed
 }
 

@@ -127,6 +127,9 @@ func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) erro
 		return err
 	}
 	net.SetIncarnation(l.incarnation)
+	if l.cfg.Registered != nil {
+		l.cfg.Registered(l.incarnation)
+	}
 	l.log = l.log.With("incarnation", l.incarnation)
 	g.Go(func() error { return net.Run(gctx) })
 	own := mirror.Follow(l.cfg.Store, []string{l.key}, mirror.Options{Logger: l.log, OnBatch: l.seeSelf})

@@ -128,6 +128,52 @@ func (w *Worker) Ready() error {
 	return l.ready()
 }
 
+// Alive says whether the loops of the worker answer; nil when they do, or when there are none because it has not
+// registered. It waits for them until ctx ends. For a watchdog: an etcd that is away does not make it fail.
+func (w *Worker) Alive(ctx context.Context) error {
+	stuck := func(what string) error { return fmt.Errorf("worker %s: %s does not answer", w.cfg.Name, what) }
+	if !lock(ctx, &w.mu) {
+		return stuck("its state")
+	}
+	l := w.life
+	w.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	if !lock(ctx, &l.mu) {
+		return stuck("the list of its pipelines")
+	}
+	hosts := make([]*host, 0, len(l.hosts))
+	answers := make([]chan struct{}, 0, len(l.hosts))
+	for _, h := range l.hosts {
+		a := make(chan struct{})
+		h.inbox.ask(a)
+		hosts, answers = append(hosts, h), append(answers, a)
+	}
+	l.mu.Unlock()
+	for i, h := range hosts {
+		select {
+		case <-answers[i]:
+		case <-h.ended:
+		case <-ctx.Done():
+			return stuck(fmt.Sprintf("pipeline %d of job %s", h.id, h.job))
+		}
+	}
+	return nil
+}
+
+// lock takes a lock unless ctx ends first.
+func lock(ctx context.Context, mu *sync.Mutex) bool {
+	for !mu.TryLock() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return true
+}
+
 // Incarnation is the create revision of the worker's key; 0 while it is not registered.
 func (w *Worker) Incarnation() int64 {
 	w.mu.Lock()

@@ -306,7 +306,7 @@ func (l *Local) List(ctx context.Context, prefix string) ([]Object, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if d.IsDir() || strings.HasPrefix(d.Name(), tempPrefix) {
+		if d.IsDir() || strings.HasPrefix(d.Name(), ".") { // a temporary file, or the mark
 			return nil
 		}
 		rel, err := filepath.Rel(l.dir, p)

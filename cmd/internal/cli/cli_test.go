@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -127,14 +128,43 @@ func TestTogether(t *testing.T) {
 
 func TestIncarnationFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "w1")
-	if err := writeIncarnation(dir, 42); err != nil {
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	f, err := newIncarnationFile(dir, log)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "incarnation")); err != nil || string(b) != "42\n" {
-		t.Errorf("%q, %v", b, err)
+	for _, n := range []int64{42, 1 << 40} { // each life of the process
+		f.write(n)
+		if b, err := os.ReadFile(filepath.Join(dir, "incarnation")); err != nil || string(b) != fmt.Sprintln(n) {
+			t.Errorf("%q, %v", b, err)
+		}
 	}
-	if err := writeIncarnation("", 42); err != nil {
-		t.Errorf("without a folder: %v", err)
+	f.remove()
+	f.remove()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if said.Len() > 0 {
+		t.Error(said.String())
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if f.write(1); !strings.Contains(said.String(), "is not left for the supervisor") {
+		t.Error("a file that cannot be written is not told: ", said.String())
+	}
+	none, err := newIncarnationFile("", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none.write(42)
+	none.remove()
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newIncarnationFile(dir, log); err == nil || !strings.Contains(err.Error(), "--data-dir") {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"strait/coordinator/api/client"
 	"strait/kv"
 	"strait/kv/keys"
+	"strait/kv/record"
 	"strait/plan/logical"
 	"strait/worker"
 )
@@ -32,6 +34,7 @@ type roles struct {
 	dir     string         // of storage
 	ttl     time.Duration  // 0: the default
 	log     *slog.Logger
+	logs    *ops.Logs // what log has said of jobs
 	stdout  io.Writer
 }
 
@@ -42,7 +45,8 @@ type part struct {
 	ops   *ops.Server
 	addr  string // of ops, as others dial it
 
-	incarnation func() int64 // of a worker
+	alive func(context.Context) error // whether its loops answer
+	state func() string               // for people, in a few words
 }
 
 // await waits until the role is ready.
@@ -71,6 +75,10 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 		return nil, listenError("--ops-listen", opsListen, err)
 	}
 	p.addr = told(s.Addr(), host)
+	if _, err := r.storage.Mark(); err != nil { // workers compare it with what they see
+		_ = s.Close()
+		return nil, err
+	}
 	c, err := coordinator.New(coordinator.Config{
 		Store: r.store, Tree: r.tree, Name: name, OpsAddr: p.addr, Catalog: catalogFor, Storage: r.storage, CheckpointDir: r.dir,
 		SessionTTL: r.ttl, Strategy: strategy, Log: r.log, Metrics: metrics.GetDefaultSet(),
@@ -80,7 +88,19 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 		return nil, err
 	}
 	s.Handle("/counters/", c.Handler())
-	p.run, p.ready, p.ops = serving(s, c.Run), r.reachable, s
+	s.HandleLogs(r.logs)
+	s.HandleAbout(func(ctx context.Context) ops.About {
+		a := r.about(ctx, "coordinator", name)
+		a.Leads = c.Leads()
+		return a
+	})
+	p.run, p.ready, p.ops, p.alive = serving(s, c.Run), r.reachable, s, c.Alive
+	p.state = func() string {
+		if c.Leads() {
+			return "coordinator " + name + " leads"
+		}
+		return "coordinator " + name + " stands by"
+	}
 	return p, nil
 }
 
@@ -115,7 +135,19 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 		return nil, err
 	}
 	s.Handle("/counters/", w.Handler())
-	p.run, p.ready, p.ops, p.incarnation = serving(s, w.Run), w.Ready, s, w.Incarnation
+	s.HandleLogs(r.logs)
+	s.HandleAbout(func(ctx context.Context) ops.About {
+		a := r.about(ctx, "worker", cfg.Name)
+		a.Incarnation = w.Incarnation()
+		return a
+	})
+	p.run, p.ready, p.ops, p.alive = serving(s, w.Run), w.Ready, s, w.Alive
+	p.state = func() string {
+		if err := w.Ready(); err != nil {
+			return "worker " + cfg.Name + ": " + err.Error()
+		}
+		return fmt.Sprintf("worker %s works, incarnation %d", cfg.Name, w.Incarnation())
+	}
 	return p, nil
 }
 
@@ -194,15 +226,75 @@ func nameOf(h string) string {
 	return string(name)
 }
 
-// writeIncarnation leaves the incarnation of a worker in its data folder, for supervisors that fence it.
-func writeIncarnation(dir string, incarnation int64) error {
+// about is what a role of this process says of itself. The clock of the answer is that of package ops.
+func (r *roles) about(ctx context.Context, role, name string) ops.About {
+	host, _ := os.Hostname()
+	return ops.About{Process: r.logs.Process(), Role: role, Name: name, Version: Version, Protocol: record.Protocol, Host: host, PID: os.Getpid(),
+		Started: began, Storage: r.folder(ctx)}
+}
+
+// began is when this process did.
+var began = time.Now().UTC().Truncate(time.Second)
+
+// folder is the folder of checkpoint files as this process sees it: its own, else the leader's by the same path. It
+// is looked at, never made.
+func (r *roles) folder(ctx context.Context) *ops.Folder {
+	f := &ops.Folder{Path: r.dir}
+	if f.Path == "" {
+		l, err := client.New(r.store, r.tree).Leader(ctx)
+		if err != nil {
+			f.Problem = err.Error()
+			return f
+		}
+		f.Path = l.Checkpoints
+	}
+	mark, err := storage.ReadMark(f.Path)
+	if f.Mark = mark; err != nil {
+		f.Problem = err.Error()
+	}
+	return f
+}
+
+// incarnationFile is the file below the data folder of a worker that names its incarnation, as long as its process
+// may act under it: a supervisor that knows the process to be dead fences it with that.
+type incarnationFile struct {
+	path string // empty: there is no data folder
+	log  *slog.Logger
+}
+
+func newIncarnationFile(dir string, log *slog.Logger) (*incarnationFile, error) {
 	if dir == "" {
-		return nil
+		return &incarnationFile{log: log}, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return nil, fmt.Errorf("--data-dir %s: %w", dir, err)
 	}
-	return os.WriteFile(filepath.Join(dir, "incarnation"), fmt.Appendf(nil, "%d\n", incarnation), 0o600)
+	return &incarnationFile{filepath.Join(dir, "incarnation"), log}, nil
+}
+
+// write replaces the file. Without it a death is waited out, so an error is told and the worker works.
+func (f *incarnationFile) write(incarnation int64) {
+	if f.path == "" {
+		return
+	}
+	temp := f.path + ".new"
+	err := os.WriteFile(temp, fmt.Appendf(nil, "%d\n", incarnation), 0o600)
+	if err == nil {
+		err = os.Rename(temp, f.path)
+	}
+	if err != nil {
+		f.log.Warn("incarnation is not left for the supervisor; should this process die, the fleet waits its time out", "file", f.path, "err", err)
+	}
+}
+
+// remove is for a worker that has ended in order: nothing is left to fence.
+func (f *incarnationFile) remove() {
+	if f.path == "" {
+		return
+	}
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.log.Warn("incarnation file stays", "file", f.path, "err", err)
+	}
 }
 
 // hostMemory is the memory of this host in bytes, 0 where the system does not say.

@@ -73,7 +73,8 @@ func runJob(c *cli.Context) error {
 	ctx, unread := context.WithCancelCause(ctx)
 	defer unread(nil)
 	defer brokenPipes()()
-	r := &roles{store: e.store, tree: tree(set), storage: st, log: log, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
+	r := &roles{store: e.store, tree: tree(set), storage: st, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
+	r.keepLogs(log, 1<<20)
 	if form == "json" { // standard output is one object then
 		r.stdout = scr
 	}

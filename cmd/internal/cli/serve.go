@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"strait/checkpoint/storage"
+	"strait/cmd/internal/ops"
 	"strait/cmd/internal/settings"
 	"strait/coordinator"
 	"strait/kv/session"
@@ -82,7 +83,8 @@ func openServer(c *cli.Context, ctx context.Context, as settings.Role) (*server,
 	if err := plan.CheckName(c.Command.Name, s.name); err != nil {
 		return nil, failf("%s: %v", set.Name("name"), err)
 	}
-	s.roles = roles{tree: tree(set), ttl: set.Duration("ttl"), log: logger(set, slog.LevelInfo, c.App.ErrWriter), stdout: c.App.Writer}
+	s.roles = roles{tree: tree(set), ttl: set.Duration("ttl"), stdout: c.App.Writer}
+	s.keepLogs(logger(set, slog.LevelInfo, c.App.ErrWriter), int(set.Bytes("log.memory")))
 	given, dir, listen := set.Has("etcd.endpoints"), set.String("data-dir"), set.String("etcd.listen")
 	for _, path := range []string{"etcd.listen", "ops.listen", "worker.data.listen", "worker.data.address"} {
 		if v := set.String(path); v != "" {
@@ -151,6 +153,16 @@ func checkLease(ttl, limit time.Duration) error {
 	return failf("--ttl %s is too short for calls of up to %s (--call-limit); write --ttl %s, or shorten the calls", ttl, limit, least)
 }
 
+// keepLogs makes log that of the roles, with what it says of jobs kept in up to size bytes (0: the default).
+func (r *roles) keepLogs(log *slog.Logger, size int) {
+	least := slog.LevelInfo
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		least = slog.LevelDebug
+	}
+	r.logs = ops.NewLogs(size)
+	r.log = slog.New(r.logs.Handler(log.Handler(), least))
+}
+
 func (s *server) close() {
 	if s.embedded != nil {
 		s.embedded.close()
@@ -159,22 +171,59 @@ func (s *server) close() {
 	_ = s.store.Close()
 }
 
-// run runs the parts until the process is told to stop.
-func (s *server) run(ctx context.Context, parts ...func(context.Context) error) error {
+// run runs the roles until the process is told to stop, and says when they are ready: on standard output (announced)
+// and to a supervisor.
+func (s *server) run(ctx context.Context, roles []*part, announced ...func(context.Context) error) error {
+	n, err := ops.NewNotifier(s.log)
+	if err != nil {
+		for _, p := range roles {
+			_ = p.ops.Close()
+		}
+		return failf("%v", err)
+	}
+	parts := announced
+	for _, p := range roles {
+		parts = append(parts, p.run)
+	}
 	if s.embedded != nil {
 		parts = append(parts, s.embedded.watch)
 	}
+	parts = append(parts, func(ctx context.Context) error {
+		n.Run(ctx, each(roles, (*part).await), states(roles), each(roles, func(p *part, ctx context.Context) error { return p.alive(ctx) }))
+		<-ctx.Done()
+		return nil
+	})
 	return together(ctx, parts...)
 }
 
+// each asks one role after the other.
+func each(roles []*part, f func(*part, context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, p := range roles {
+			if err := f(p, ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// states says how the roles are.
+func states(roles []*part) func() string {
+	return func() string {
+		all := make([]string, len(roles))
+		for i, p := range roles {
+			all[i] = p.state()
+		}
+		return strings.Join(all, "; ")
+	}
+}
+
 // announce says on standard output that a role is ready, once it is.
-func announce(c *cli.Context, role, name string, p *part, more string, then func() error) func(context.Context) error {
+func announce(c *cli.Context, role, name string, p *part, more string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if p.await(ctx) != nil {
 			return nil
-		}
-		if err := then(); err != nil {
-			return err
 		}
 		fmt.Fprintf(c.App.Writer, "%s %s ready: %sops %s\n", role, name, more, p.addr)
 		<-ctx.Done()
@@ -182,14 +231,12 @@ func announce(c *cli.Context, role, name string, p *part, more string, then func
 	}
 }
 
-func nothing() error { return nil }
-
 func serveCoordinator(c *cli.Context, ctx context.Context, s *server) error {
 	p, err := s.coordinator(s.name, s.opsListen(), s.host, coordinator.Strategy(s.set.String("coordinator.strategy")))
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, p.run, announce(c, "coordinator", s.name, p, "etcd "+s.etcd+", ", nothing))
+	return s.run(ctx, []*part{p}, announce(c, "coordinator", s.name, p, "etcd "+s.etcd+", "))
 }
 
 // opsListen is the HTTP address of the role: a free port where others of the fleet can reach it, unless told.
@@ -222,11 +269,20 @@ func serveWorker(c *cli.Context, ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
+	file, err := newIncarnationFile(s.set.String("data-dir"), s.log)
+	if err != nil {
+		return err
+	}
+	cfg.Registered = file.write
 	p, err := s.worker(cfg, s.opsListen(), s.host)
 	if err != nil {
 		return err
 	}
-	return listenError(s.set.Name("worker.data.listen"), cfg.DataListen, s.run(ctx, p.run, announce(c, "worker", s.name, p, "", func() error { return writeIncarnation(s.set.String("data-dir"), p.incarnation()) })))
+	err = s.run(ctx, []*part{p}, announce(c, "worker", s.name, p, ""))
+	if err == nil { // its name was given free, in order
+		file.remove()
+	}
+	return listenError(s.set.Name("worker.data.listen"), cfg.DataListen, err)
 }
 
 func serveStandalone(c *cli.Context, ctx context.Context, s *server) error {
@@ -243,6 +299,6 @@ func serveStandalone(c *cli.Context, ctx context.Context, s *server) error {
 		_ = coord.ops.Close()
 		return err
 	}
-	return listenError(s.set.Name("worker.data.listen"), cfg.DataListen, s.run(ctx, coord.run, work.run,
-		announce(c, "coordinator", s.name, coord, "etcd "+s.etcd+", ", nothing), announce(c, "worker", s.name, work, "", nothing)))
+	return listenError(s.set.Name("worker.data.listen"), cfg.DataListen, s.run(ctx, []*part{coord, work},
+		announce(c, "coordinator", s.name, coord, "etcd "+s.etcd+", "), announce(c, "worker", s.name, work, "")))
 }
