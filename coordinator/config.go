@@ -53,14 +53,22 @@ type Config struct {
 	// Bounds of what a job does; zero: defaults.
 	StopTimeout, DeployTimeout, CloseTimeout, CheckpointTimeout, PlanTimeout, HealthyAfter, MaxRetryPause time.Duration
 
+	// Linger is how long the keys of an ended job stay for those who look at it; 0: a minute. Then its history is left.
+	Linger time.Duration
+	// HistoryKeep is how many histories of ended jobs are kept, HistoryExpire how long; 0: defaults, below 0: no limit.
+	HistoryKeep   int
+	HistoryExpire time.Duration
+
 	// HTTP pulls counters from workers; nil: a client of its own.
 	HTTP *http.Client
 }
 
 const (
 	defaultPlanTimeout = time.Minute
-	maxTxns            = 16 // writes under way at once
-	maxPlans           = 4  // jobs being planned at once
+	defaultHistoryKeep = 1000
+	defaultHistoryAge  = 24 * time.Hour // the dialect's history-job-expire-minutes = 1440
+	maxTxns            = 16             // writes under way at once
+	maxPlans           = 4              // jobs being planned at once
 )
 
 // validate fills defaults and reports every fault at once.
@@ -88,6 +96,12 @@ func (c *Config) validate() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.HistoryKeep == 0 {
+		c.HistoryKeep = defaultHistoryKeep
+	}
+	if c.HistoryExpire == 0 {
+		c.HistoryExpire = defaultHistoryAge
+	}
 	if c.PlanTimeout <= 0 {
 		c.PlanTimeout = defaultPlanTimeout
 	}
@@ -99,5 +113,5 @@ func (c *Config) validate() error {
 
 func (c *Config) job() job.Config {
 	return job.Config{Tree: c.Tree, Reject: c.Strategy == Reject, Stop: c.StopTimeout, Deploy: c.DeployTimeout, Close: c.CloseTimeout,
-		Checkpoint: c.CheckpointTimeout, Healthy: c.HealthyAfter, MaxPause: c.MaxRetryPause}.Defaults()
+		Checkpoint: c.CheckpointTimeout, Healthy: c.HealthyAfter, Linger: c.Linger, MaxPause: c.MaxRetryPause}.Defaults()
 }

@@ -31,6 +31,8 @@ type fleetTest struct {
 	target *workermodel.Target
 	dir    *storage.Local
 	stop   func()
+
+	coordinator *Coordinator // the newest
 }
 
 func newFleet(t *testing.T, change ...func(*Config)) *fleetTest {
@@ -62,6 +64,7 @@ func (f *fleetTest) lead(change ...func(*Config)) *Coordinator {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.coordinator = x
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- x.Run(ctx) }()

@@ -15,7 +15,8 @@
 // What holds (numbers of README):
 //
 //   - Invariant 3: every write carries the leadership it was decided under. A leader that lost it writes nothing more.
-//   - Invariant 8: the loop writes only when a step says so; nothing is polled.
+//   - Invariant 8: the loop writes only when a step says so, or to sweep what nobody needs any more (histories over
+//     their caps, keys of fenced incarnations); nothing is polled.
 //   - Invariant 9: a coordinator that is away disturbs nothing that runs; the next one takes the same steps on the
 //     same facts.
 //   - An outcome that is unknown is read before anything is decided.

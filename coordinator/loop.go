@@ -44,12 +44,14 @@ type loop struct {
 	taken   map[job.SlotID]plan.JobID // promised by writes under way
 	wakes   wakes
 
-	batches chan mirror.Batch
-	results chan result
-	asks    chan func()
-	txns    chan struct{} // tokens
-	plans   chan struct{}
-	helpers sync.WaitGroup
+	histories *histories
+	fences    fences
+	batches   chan mirror.Batch
+	results   chan result
+	asks      chan func()
+	txns      chan struct{} // tokens
+	plans     chan struct{}
+	helpers   sync.WaitGroup
 }
 
 // lookAgain is how long a job that waits for slots looks away, when it is not among the oldest.
@@ -70,6 +72,7 @@ type entry struct {
 	reserved  []job.SlotID
 	plan      *physical.Plan
 	planErr   error
+	retire    bool // its history is over the caps
 	planRev   int64
 	failures  int
 }
@@ -84,11 +87,13 @@ type result struct {
 	log       []job.Line
 	planned   *job.Planned
 	published *driver.Published
+	swept     func() error // called by the loop; an error ends the leadership
 }
 
 func newLoop(c *Config, m *meters, lead *election.Leadership) *loop {
 	l := &loop{c: c, jc: c.job(), m: m, lead: lead, log: c.Log, jobs: map[plan.JobID]*entry{}, dirty: map[plan.JobID]bool{}, held: map[plan.JobID]*entry{}, waiting: map[plan.JobID]bool{},
-		owner: map[job.SlotID]plan.JobID{}, taken: map[job.SlotID]plan.JobID{},
+		histories: newHistories(c.HistoryKeep, c.HistoryExpire),
+		owner:     map[job.SlotID]plan.JobID{}, taken: map[job.SlotID]plan.JobID{},
 		batches: make(chan mirror.Batch), results: make(chan result), asks: make(chan func()),
 		txns: make(chan struct{}, maxTxns), plans: make(chan struct{}, maxPlans)}
 	return l
@@ -119,8 +124,13 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) serve(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var sweep time.Time // when to look again for what nobody needs any more
 	for {
-		if next := l.wakes.next(); next.IsZero() {
+		next := l.wakes.next()
+		if !sweep.IsZero() && (next.IsZero() || sweep.Before(next)) {
+			next = sweep
+		}
+		if next.IsZero() {
 			timer.Reset(time.Hour)
 		} else {
 			timer.Reset(max(0, time.Until(next)))
@@ -145,6 +155,10 @@ func (l *loop) serve(ctx context.Context) error {
 			}
 		}
 		if l.began {
+			sweep = l.retain(ctx, now)
+			if at := l.unfence(ctx, now); !at.IsZero() && (sweep.IsZero() || at.Before(sweep)) {
+				sweep = at
+			}
 			l.step(ctx, now)
 		}
 	}
@@ -175,6 +189,13 @@ func (l *loop) apply(b mirror.Batch) {
 			l.unreadable(l.fleet.Set(k, e, now))
 			l.setGrant(job.SlotID{Worker: k.Worker, Slot: int(k.Number)}, e)
 		case keys.KindMeta, keys.KindLeader:
+		case keys.KindHistory:
+			l.histories.set(k.Job, e)
+			if x := l.jobs[k.Job]; x != nil {
+				x.facts.Set(k, e)
+				x.retire = false
+				l.dirty[k.Job] = true
+			}
 		default:
 			f := l.entry(k.Job).facts
 			before := f.Status.Value
@@ -183,6 +204,7 @@ func (l *loop) apply(b mirror.Batch) {
 			l.dirty[k.Job] = true
 		}
 	}
+	l.fences.dirty = true
 	l.rev = max(l.rev, b.Rev)
 	for id, e := range l.held {
 		if e.came(l) {
@@ -200,11 +222,7 @@ func (l *loop) apply(b mirror.Batch) {
 		l.offer()
 	}
 	for id := range l.dirty {
-		if e := l.jobs[id]; e != nil && !e.busy && e.facts.Empty() {
-			delete(l.jobs, id)
-			delete(l.dirty, id)
-			delete(l.waiting, id)
-		}
+		l.drop(id)
 	}
 	if b.Initial {
 		l.missing(now)
@@ -212,6 +230,17 @@ func (l *loop) apply(b mirror.Batch) {
 		l.log.Info("coordinator has loaded the tree", "rev", b.Rev, "jobs", len(l.jobs), "workers", len(l.fleet.Names()))
 	}
 	l.m.see(l, fleetChanged || b.Initial)
+}
+
+// drop forgets a job of which no key but a history is left; false: there is more of it.
+func (l *loop) drop(id plan.JobID) bool {
+	if e := l.jobs[id]; e == nil || e.busy || !e.facts.Empty() {
+		return false
+	}
+	delete(l.jobs, id)
+	delete(l.dirty, id)
+	delete(l.waiting, id)
+	return true
 }
 
 // offer lets the oldest jobs that wait for slots look at those that were freed. The others look now and then: a
@@ -245,6 +274,12 @@ func (l *loop) entry(id plan.JobID) *entry {
 	if e == nil {
 		e = &entry{facts: job.NewFacts(id)}
 		l.jobs[id] = e
+		// The history of an earlier life is not kept with the job while there is nothing else of it.
+		if key := l.c.Tree.History(id); l.histories.all[id].rev != 0 {
+			if h := l.mir.Get(key); h.Exists() {
+				e.facts.Set(keys.Parsed{Kind: keys.KindHistory, Job: id}, h)
+			}
+		}
 	}
 	return e
 }
@@ -319,6 +354,9 @@ func (l *loop) step(ctx context.Context, now time.Time) {
 	l.byAge(ids)
 	for _, id := range ids {
 		e := l.jobs[id]
+		if l.drop(id) { // its last write came round before its answer
+			continue
+		}
 		if e == nil || e.busy {
 			if e == nil {
 				delete(l.dirty, id)
@@ -346,7 +384,7 @@ func created(e *entry) int64 {
 func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Time) {
 	l.decode(e)
 	ev := job.Event{Facts: e.facts, Fleet: l.fleet, Plan: e.plan, PlanErr: e.planErr, Leader: l.lead.Rev, Token: token(),
-		Planned: e.planned, Published: e.published,
+		Planned: e.planned, Published: e.published, Retire: e.retire,
 		Reserved: func(w string, s int) bool {
 			by, ok := l.taken[job.SlotID{Worker: w, Slot: s}]
 			return ok && by != id
@@ -426,6 +464,9 @@ func token() string {
 
 // result takes what a helper brought back. An error ends the leadership.
 func (l *loop) result(r result) error {
+	if r.swept != nil {
+		return r.swept()
+	}
 	e := l.jobs[r.job]
 	if e == nil {
 		return nil

@@ -17,6 +17,8 @@ type meters struct {
 	granted   atomic.Int64
 	rev       atomic.Int64
 	jobs      map[state.Job]*atomic.Int64
+	ended     map[state.Job]*metrics.Counter
+	histories atomic.Int64
 	steps     *metrics.Counter
 	writes    *metrics.Counter
 	conflicts *metrics.Counter
@@ -31,7 +33,7 @@ func newMeters(set *metrics.Set) *meters {
 	if set == nil {
 		set = metrics.NewSet()
 	}
-	m := &meters{jobs: map[state.Job]*atomic.Int64{},
+	m := &meters{jobs: map[state.Job]*atomic.Int64{}, ended: map[state.Job]*metrics.Counter{},
 		steps:     set.NewCounter("strait_coordinator_steps_total"),
 		writes:    set.NewCounter("strait_coordinator_writes_total"),
 		conflicts: set.NewCounter("strait_coordinator_conflicts_total"),
@@ -45,9 +47,13 @@ func newMeters(set *metrics.Set) *meters {
 	gauge("strait_coordinator_slots", &m.slots)
 	gauge("strait_coordinator_slots_granted", &m.granted)
 	gauge("strait_coordinator_revision", &m.rev)
+	gauge("strait_coordinator_histories", &m.histories)
 	for _, p := range phases {
 		m.jobs[p] = &atomic.Int64{}
 		gauge(`strait_coordinator_jobs{phase="`+string(p)+`"}`, m.jobs[p])
+		if p.Terminal() {
+			m.ended[p] = set.NewCounter(`strait_coordinator_jobs_ended_total{phase="` + string(p) + `"}`)
+		}
 	}
 	return m
 }
@@ -60,11 +66,13 @@ func (m *meters) reset() {
 	m.workers.Store(0)
 	m.slots.Store(0)
 	m.granted.Store(0)
+	m.histories.Store(0)
 }
 
 // see takes the numbers of the loop.
 func (m *meters) see(l *loop, fleetChanged bool) {
 	m.rev.Store(l.rev)
+	m.histories.Store(int64(len(l.histories.all)))
 	m.granted.Store(int64(len(l.owner)))
 	if !fleetChanged {
 		return
@@ -85,6 +93,9 @@ func (m *meters) phase(from, to *record.JobStatus) {
 	}
 	if from != nil && m.jobs[from.Phase] != nil {
 		m.jobs[from.Phase].Add(-1)
+	}
+	if from != nil && to != nil && !from.Phase.Terminal() && m.ended[to.Phase] != nil {
+		m.ended[to.Phase].Inc() // by this leader: of two, one saw the job end
 	}
 	if to != nil && m.jobs[to.Phase] != nil {
 		m.jobs[to.Phase].Add(1)

@@ -306,7 +306,7 @@ func TestWishes(t *testing.T) {
 // TestForeignKeys: keys that are no business of the coordinator disturb nothing and are left alone.
 func TestForeignKeys(t *testing.T) {
 	f := newFleet(t)
-	foreign := []string{"notes", "jobs/", "jobs/UPPER", "pipelines/nobody/1", "slots/w9/junk", "slots/w9/0001", "acks/nobody/1/w1", "workers/w9", "tasks/w1/nobody/1", "plans/nobody/000000", "fenced/w1/7", "jobstatus/broken"}
+	foreign := []string{"notes", "jobs/", "jobs/UPPER", "pipelines/nobody/1", "slots/w9/junk", "slots/w9/0001", "acks/nobody/1/w1", "workers/w9", "tasks/w1/nobody/1", "plans/nobody/000000", "fenced/w1/x", "jobstatus/broken"}
 	for _, k := range foreign {
 		f.etcd.Put(t, tree.Prefix()+k, "{]")
 	}

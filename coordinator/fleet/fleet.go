@@ -51,7 +51,7 @@ type Fleet struct {
 	began  time.Time
 	live   map[string]*Live
 	gone   map[ID]time.Time
-	fenced map[ID]bool
+	fenced map[ID]int64 // mod revision of the key
 	wishes map[string]string
 	grants map[string]map[int]Grant
 
@@ -67,7 +67,7 @@ type vanished struct {
 
 // New begins to look at a fleet.
 func New(now time.Time) *Fleet {
-	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]bool{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{}}
+	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]int64{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{}}
 }
 
 // Set takes a key of the fleet as it is now; a deleted one has ModRev 0. What cannot be read counts as absent, and
@@ -85,7 +85,7 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 	case keys.KindFenced:
 		id := ID{k.Worker, k.Number}
 		if e.Exists() {
-			f.fenced[id] = true
+			f.fenced[id] = e.ModRev
 		} else {
 			delete(f.fenced, id)
 		}
@@ -199,10 +199,28 @@ func (f *Fleet) Fate(id ID) Fate {
 	if l := f.live[id.Worker]; l != nil && l.Incarnation == id.Incarnation {
 		return Alive
 	}
-	if f.fenced[id] {
+	if f.fenced[id] != 0 {
 		return Fenced
 	}
 	return Gone
+}
+
+// FencedKey is a key that says that an incarnation is known to be dead.
+type FencedKey struct {
+	ID
+	ModRev int64
+}
+
+// FencedKeys lists them, by worker and incarnation.
+func (f *Fleet) FencedKeys() []FencedKey {
+	out := make([]FencedKey, 0, len(f.fenced))
+	for id, rev := range f.fenced {
+		out = append(out, FencedKey{id, rev})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		return out[i].Worker < out[j].Worker || out[i].Worker == out[j].Worker && out[i].Incarnation < out[j].Incarnation
+	})
+	return out
 }
 
 // Since is when this leader saw an incarnation gone, at the earliest when it began to look.

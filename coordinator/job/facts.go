@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"strait/coordinator/fleet"
 	"strait/kv"
 	"strait/kv/keys"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/state"
 )
 
 // Kept is one key as it was read. Absent: ModRev 0. There but not readable: Value nil and Err set.
@@ -129,14 +131,33 @@ func set[K comparable, V any](m map[K]V, k K, v V, there bool) {
 // nothing is done about a job.
 func (f *Facts) Known() bool { return f.Spec.Exists() || f.Status.Exists() }
 
-// Empty says that no key is left.
+// Empty says that no key is left but a history.
 func (f *Facts) Empty() bool {
 	for _, p := range f.Pipes {
 		if p.Word.Exists() || p.Placement.Exists() || len(p.Tasks)+len(p.Statuses)+len(p.Acks)+len(p.Points) > 0 {
 			return false
 		}
 	}
-	return !f.Known() && !f.Wish.Exists() && !f.Head.Exists() && !f.History.Exists() && len(f.Chunks)+len(f.Texts)+len(f.Grants) == 0
+	return !f.Known() && !f.Wish.Exists() && !f.Head.Exists() && len(f.Chunks)+len(f.Texts)+len(f.Grants) == 0
+}
+
+// Names calls see for every incarnation that a pipeline of the job still depends on: the holders of its control word,
+// and who is in the placement of its newest attempt. Of a pipeline that has stopped it is none.
+func Names(f *Facts, see func(fleet.ID)) {
+	for _, p := range f.Pipes {
+		w := p.Word.Value
+		if w == nil || w.Phase == state.PipelineStopped {
+			continue
+		}
+		for _, h := range w.Holders {
+			see(fleet.ID{Worker: h.Worker, Incarnation: h.Incarnation})
+		}
+		if pl := p.placement(w.Attempt); pl != nil {
+			for name, at := range pl.Workers {
+				see(fleet.ID{Worker: name, Incarnation: at.Incarnation})
+			}
+		}
+	}
 }
 
 // placement is the placement of an attempt, nil where there is none.

@@ -176,7 +176,7 @@ func (x *stepper) end(aim record.Outcome) {
 	x.log(false, "job has ended", "phase", string(to), "message", x.st.Message)
 	x.tellEnd()
 	x.events()
-	if !x.f.History.Exists() || x.f.History.Value == nil {
+	if !x.f.ended(x.st.SpecCreated) {
 		var u unit
 		u.write(x.c.Tree.History(x.f.ID), x.f.History.ModRev, fit(x.history()))
 		x.units = slices.Insert(x.units, 0, u)
@@ -223,44 +223,6 @@ func (x *stepper) history() *record.History {
 	return h
 }
 
-// cleanTerminal deletes what workers and slots still hold of a job that has ended: nothing leaves the terminal state.
-func (x *stepper) cleanTerminal() {
-	t := x.c.Tree
-	x.wishAfterEnd()
-	for _, id := range sorted(x.f.Pipes) {
-		p := x.f.Pipes[id]
-		remove := func(key string, rev int64) {
-			var u unit
-			u.remove(key, rev)
-			x.units = append(x.units, u)
-		}
-		for _, w := range sorted(p.Tasks) {
-			remove(t.Task(w, x.f.ID, id), p.Tasks[w].ModRev)
-		}
-		for _, w := range sorted(p.Statuses) {
-			remove(t.TaskStatus(w, x.f.ID, id), p.Statuses[w].ModRev)
-		}
-		for _, w := range sorted(p.Acks) {
-			remove(t.Ack(x.f.ID, id, w), p.Acks[w].ModRev)
-		}
-	}
-	for _, id := range x.slots() {
-		var u unit
-		u.remove(t.Slot(id.Worker, id.Slot), x.f.Grants[id].ModRev)
-		x.units = append(x.units, u)
-	}
-}
-
-// wishAfterEnd answers a wish that came too late: terminal is terminal.
-func (x *stepper) wishAfterEnd() {
-	w := x.f.Wish
-	if !w.Exists() || w.ModRev <= x.st.ObservedWish || w.ModRev < x.st.SpecCreated {
-		return
-	}
-	x.st.ObservedWish = w.ModRev
-	x.condition(WishRefused, "Ended", fmt.Sprintf("the job is %s, which nothing changes", x.st.Phase))
-}
-
 // condition sets a condition; its time changes only with what it says.
 func (x *stepper) condition(kind, reason, message string) {
 	c := record.Condition{Type: kind, Status: true, Reason: reason, Message: clip(message, maxNote), Since: x.now.UTC()}
@@ -303,7 +265,18 @@ func (x *stepper) emit() {
 			last.write(x.c.Tree.JobStatus(x.f.ID), x.f.Status.ModRev, data)
 		}
 	}
-	x.out.Write = pack(x.units, last)
+	x.out.Write = x.pack(last)
+}
+
+// pack makes the transaction of the step. Every one compares the status, changed or not: a write that lands late, after
+// the job was deleted, must not bring a key of it back because it finds that key absent.
+func (x *stepper) pack(last *unit) *Write {
+	w := pack(x.units, last)
+	key := x.c.Tree.JobStatus(x.f.ID)
+	if w != nil && !slices.ContainsFunc(w.If, func(c Cond) bool { return c.Key == key }) {
+		w.If = append(w.If, Cond{Key: key, Rev: x.f.Status.ModRev})
+	}
+	return w
 }
 
 // same says that the status need not be written: it says what the stored one does.

@@ -90,6 +90,7 @@ func TestEveryWrite(t *testing.T) {
 							s.settleWith(hook, func() bool { return happened && killed || s.ended() })
 							what := fmt.Sprintf("%s at write %d (before, or after: %v), leader %s at %d", sc.name, (at+1)/2, at%2 == 0, how, kill)
 							s.finish(what, sc.want...)
+							s.retired(what)
 							runs++
 							if kill == 0 && !happened {
 								done = true
@@ -295,5 +296,7 @@ func randomRun(t *testing.T, seed int64) state.Job {
 	s.start("z1", 4)
 	s.start("z2", 4)
 	s.finish(fmt.Sprintf("seed %d", seed))
-	return s.status().Phase
+	phase := s.status().Phase
+	s.retired(fmt.Sprintf("seed %d", seed))
+	return phase
 }

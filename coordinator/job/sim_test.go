@@ -122,6 +122,9 @@ type sim struct {
 	after   func() // once, after the next write
 	store   map[string][]byte
 	bad     []string
+
+	retire    bool // the history is over the caps
+	noHistory bool // it is meant to be gone
 }
 
 func newSim(t testing.TB, p *physical.Plan, workers, slots int) *sim {
@@ -228,7 +231,7 @@ func (s *sim) step() bool {
 	rev := s.pick(max(l.floor, l.seen), s.m.rev)
 	s.look(l, rev)
 	f := l.facts
-	e := Event{Facts: f, Fleet: l.fleet, Leader: l.term, Token: fmt.Sprint(rev), Planned: l.planned, Published: l.published}
+	e := Event{Facts: f, Fleet: l.fleet, Leader: l.term, Token: fmt.Sprint(rev), Planned: l.planned, Published: l.published, Retire: s.retire}
 	if f.Head.Exists() {
 		e.Plan = s.plan
 	}

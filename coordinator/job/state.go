@@ -26,6 +26,8 @@ type Config struct {
 	Checkpoint time.Duration
 	// Healthy is how long a pipeline runs until its restarts are forgotten.
 	Healthy time.Duration
+	// Linger is how long the keys of an ended job stay, for those who look at it; then only its history is left.
+	Linger time.Duration
 	// MaxPause bounds the pause before a restart, which doubles.
 	MaxPause time.Duration
 }
@@ -36,7 +38,7 @@ func (c Config) Defaults() Config {
 		v *time.Duration
 		d time.Duration
 	}{{&c.Stop, 30 * time.Second}, {&c.Deploy, 5 * time.Minute}, {&c.Close, time.Minute}, {&c.Checkpoint, 10 * time.Minute},
-		{&c.Healthy, 10 * time.Minute}, {&c.MaxPause, time.Minute}} {
+		{&c.Healthy, 10 * time.Minute}, {&c.Linger, time.Minute}, {&c.MaxPause, time.Minute}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -99,6 +101,9 @@ type Event struct {
 
 	Planned   *Planned
 	Published []*driver.Published
+
+	// Retire: the history of this job is over the caps; when the job has ended it goes with all else.
+	Retire bool
 }
 
 // Actions are what the shell does. At most one Write at a time: the next step waits until it came round.

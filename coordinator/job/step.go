@@ -79,7 +79,8 @@ func newStepper(c Config, s State, e *Event, now time.Time) *stepper {
 
 func (x *stepper) run(f *failing) {
 	if !x.f.Known() {
-		return // Foreign keys: nobody asked for this job.
+		x.strays() // Nobody asked for this job, or nobody does any more.
+		return
 	}
 	if x.f.Status.Exists() && x.f.Status.Value == nil {
 		x.out.Bug = fmt.Errorf("job %s: its status cannot be read, so nothing is done about it: %w; a newer coordinator wrote it, or a hand did: correct or delete the key", x.f.ID, x.f.Status.Err)
@@ -89,8 +90,7 @@ func (x *stepper) run(f *failing) {
 		return
 	}
 	if x.st.Phase.Terminal() {
-		x.cleanTerminal()
-		x.emit()
+		x.terminal()
 		return
 	}
 	x.wish()
@@ -124,7 +124,19 @@ func (x *stepper) begin() bool {
 	if !f.Spec.Exists() {
 		return false
 	}
-	if f.Status.Exists() && !x.forget() {
+	if !f.Status.Exists() && f.ended(f.Spec.CreateRev) {
+		// Its status was deleted by hand; ended it has all the same.
+		x.st = *f.History.Value.Status()
+		x.st.ObservedSpec, x.st.Failures, x.st.Events = f.Spec.ModRev, slices.Clone(x.st.Failures), slices.Clone(x.st.Events)
+		return true
+	}
+	// The spec is compared: a write that lands late must not begin a job that has come and gone meanwhile.
+	var u unit
+	u.cond(x.c.Tree.Job(f.ID), f.Spec.ModRev)
+	switch {
+	case !f.Status.Exists() && f.History.Exists():
+		u.remove(x.c.Tree.History(f.ID), f.History.ModRev) // of an earlier life
+	case f.Status.Exists() && !x.forget():
 		return false
 	}
 	x.st = record.JobStatus{Header: record.Head, Name: string(f.ID), Phase: state.JobSubmitted, ObservedSpec: f.Spec.ModRev, SpecCreated: f.Spec.CreateRev, Submitted: x.now.UTC()}
@@ -138,11 +150,12 @@ func (x *stepper) begin() bool {
 	}
 	x.tell(nil, false, record.EventSubmitted, "submitted%s", of(f.Spec.Value))
 	*x.s = State{}.clone()
-	if f.Status.Exists() {
+	forgot := len(x.units) > 0
+	x.units = append(x.units, u)
+	if forgot {
 		x.emit()
-		return false
 	}
-	return true
+	return !forgot
 }
 
 func of(s *record.Spec) string {
@@ -152,7 +165,7 @@ func of(s *record.Spec) string {
 	return " as " + s.File
 }
 
-// forget deletes what an earlier life of the id left, before the status says that another life has begun. The
+// forget deletes what an earlier life of the id left, its history too, before the status says that another life has begun. The
 // control word is compared by mod revision, which a key made anew never has again.
 func (x *stepper) forget() bool {
 	var u unit
@@ -186,6 +199,9 @@ func (x *stepper) forget() bool {
 	}
 	if x.f.History.Exists() {
 		u.deletes = append(u.deletes, t.History(x.f.ID))
+	}
+	if len(u.deletes) == 0 {
+		return true
 	}
 	if many := len(u.deletes) > maxOps-1; many {
 		u.deletes = u.deletes[:maxOps-1]

@@ -215,6 +215,7 @@ func listJobs(c *cli.Context, ctx context.Context, cl *client.Client, form strin
 		out := []line{}
 		for i := range jobs {
 			l := line{ID: jobs[i].ID, Name: jobs[i].Name(), Phase: jobs[i].Phase(), Submitted: jobs[i].Submitted()}
+			l.Message = jobs[i].Problem
 			if s := jobs[i].Status; s != nil {
 				l.Message = s.Message
 			}
@@ -227,7 +228,7 @@ func listJobs(c *cli.Context, ctx context.Context, cl *client.Client, form strin
 	}
 	rows := [][]string{{"ID", "NAME", "PHASE", "SUBMITTED", "MESSAGE"}}
 	for i := range jobs {
-		message := ""
+		message := jobs[i].Problem
 		if s := jobs[i].Status; s != nil {
 			message, _, _ = strings.Cut(s.Message, "\n")
 		}

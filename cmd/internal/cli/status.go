@@ -41,11 +41,7 @@ func jobStatus(c *cli.Context, ctx context.Context, cl *client.Client, id plan.J
 	if err != nil {
 		return err
 	}
-	st := d.Status
-	if st == nil {
-		st = &record.JobStatus{Header: record.Head, Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted(),
-			Message: "no coordinator has taken the job yet"}
-	}
+	st := statusOf(&d.Job)
 	if form == "json" {
 		return writeJSON(c.App.Writer, statusView{id, st, groups, counted(ctx, cl, d)})
 	}
@@ -54,6 +50,19 @@ func jobStatus(c *cli.Context, ctx context.Context, cl *client.Client, id plan.J
 		return summary(c.App.Writer, vertices, lasted(st))
 	}
 	return nil
+}
+
+// statusOf is what there is to show of a job's status, also where no coordinator has seen the job or where this build
+// cannot read what one wrote.
+func statusOf(j *client.Job) *record.JobStatus {
+	if j.Status != nil {
+		return j.Status
+	}
+	st := &record.JobStatus{Header: record.Head, Name: j.Name(), Phase: state.Job(j.Phase()), Submitted: j.Submitted(), Message: j.Problem}
+	if st.Message == "" {
+		st.Message = "no coordinator has taken the job yet"
+	}
+	return st
 }
 
 // counted are the counters of a job: those of its history, or live ones from the leader; none when neither has any.
@@ -230,10 +239,7 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 	if form == "json" {
 		return writeJSON(c.App.Writer, d)
 	}
-	st := d.Status
-	if st == nil {
-		st = &record.JobStatus{Name: d.Name(), Phase: state.JobSubmitted, Submitted: d.Submitted()}
-	}
+	st := statusOf(&d.Job)
 	return writeDescription(c.App.Writer, d, st, groups, counted(ctx, cl, d))
 }
 

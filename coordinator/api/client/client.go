@@ -161,9 +161,12 @@ func (c *Client) Wish(ctx context.Context, id plan.JobID, word string) (int64, e
 		return 0, err
 	}
 	for {
-		es, _, err := c.store.Read(ctx, c.tree.Job(id), c.tree.JobStatus(id), c.tree.Wish(id))
+		es, _, err := c.store.Read(ctx, c.tree.Job(id), c.tree.JobStatus(id), c.tree.Wish(id), c.tree.History(id))
 		if err != nil {
 			return 0, fmt.Errorf("wish for job %s: %w", id, err)
+		}
+		if h := decode[record.History](es[3]); h != nil && !es[0].Exists() && !es[1].Exists() {
+			return 0, fmt.Errorf("job %s: %w: it is %s", id, ErrEnded, h.Phase)
 		}
 		if !es[0].Exists() {
 			return 0, fmt.Errorf("job %s: %w", id, ErrNoJob)
@@ -204,11 +207,11 @@ func (c *Client) ResolveID(ctx context.Context, prefix string) (plan.JobID, erro
 	return "", fmt.Errorf("job %s: %w: %d jobs begin so: %s; write more of it", prefix, ErrAmbiguous, len(ids), strings.Join(names, ", "))
 }
 
-// ids lists the jobs with a spec or a status whose id begins with prefix, sorted.
+// ids lists the jobs with a spec, a status or a history whose id begins with prefix, sorted.
 func (c *Client) ids(ctx context.Context, prefix string) ([]plan.JobID, error) {
 	seen := map[plan.JobID]bool{}
 	var rev int64
-	for _, branch := range []string{c.tree.Jobs(), c.tree.JobStatuses()} {
+	for _, branch := range []string{c.tree.Jobs(), c.tree.JobStatuses(), c.tree.Histories()} {
 		es, at, err := c.store.List(ctx, branch+prefix, rev)
 		if err != nil {
 			return nil, err

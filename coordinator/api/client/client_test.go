@@ -268,3 +268,95 @@ func TestWatchSeesBothKeysOfOneRevision(t *testing.T) {
 		}
 	}
 }
+
+// TestArchived: a job of which only the history is left is listed, found, read, described and waited for like any
+// other; another job under its id has nothing of it.
+func TestArchived(t *testing.T) {
+	e, c := start(t)
+	ctx := kvtest.Context(t)
+	end := time.Now().UTC().Truncate(time.Second)
+	h := &record.History{Header: record.Head, Name: "orders", Phase: state.JobFailed, Reason: "PipelineFailed", Message: "it broke", Submitted: end.Add(-time.Minute), Finished: end,
+		Failures: []record.Failure{{Pipeline: 1, Attempt: 1, Message: "first"}}, Events: []record.Event{{Reason: record.EventEnded, Message: "FAILED"}}, SpecCreated: 7}
+	e.Put(t, tree.History("gone"), string(record.MustEncode(h)))
+	e.Put(t, tree.History("gone-newer"), `{"apiVersion":"strait/v9"}`)
+
+	if id, err := c.ResolveID(ctx, "gone"); err != nil || id != "gone" {
+		t.Errorf("%s, %v", id, err)
+	}
+	list, err := c.List(ctx)
+	if err != nil || len(list) != 2 || list[0].ID != "gone" || list[0].Phase() != "FAILED" || list[0].Name() != "orders" || !list[0].Archived || !list[0].Submitted().Equal(h.Submitted) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if j := list[1]; j.Phase() != Unreadable || !strings.Contains(j.Problem, "newer version") {
+		t.Errorf("%+v", j)
+	}
+	d, err := c.Describe(ctx, "gone")
+	if err != nil || !d.Archived || d.Status.Message != "it broke" || len(d.Status.Failures) != 1 || len(d.Status.Events) != 1 || d.History == nil || !d.Status.Finished.Equal(end) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	var seen []Update
+	if err := c.Watch(ctx, "gone", func(u Update) error { seen = append(seen, u); return nil }); err != nil || len(seen) != 1 || !seen[0].Ended() || seen[0].Status.Phase != state.JobFailed {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	if _, err := c.Wish(ctx, "gone", record.WishCancelled); !errors.Is(err, ErrEnded) {
+		t.Error(err)
+	}
+
+	// The id is used again.
+	if _, err := c.Submit(ctx, record.Spec{Text: "x"}, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	d, err = c.Describe(ctx, "gone")
+	if err != nil || d.Archived || d.Status != nil || d.History != nil || d.Phase() != "SUBMITTED" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if list, err := c.List(ctx); err != nil || len(list) != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestWatchRetired: whoever watches while the keys of an ended job go sees its end, and what is gone altogether is an
+// error, not a wait for ever.
+func TestWatchRetired(t *testing.T) {
+	e, c := start(t)
+	ctx := kvtest.Context(t)
+	id, err := c.Submit(ctx, record.Spec{}, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := e.Store.Get(ctx, tree.Job(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := string(record.MustEncode(&record.History{Header: record.Head, Phase: state.JobFinished, SpecCreated: spec.CreateRev}))
+	seen := 0
+	err = c.Watch(ctx, id, func(u Update) error {
+		if seen++; seen == 1 {
+			_, err := e.Store.Txn(ctx, kv.Txn{Guards: []kv.Guard{kv.At(spec)}, Ops: []kv.Op{kv.Put(tree.History(id), []byte(h)), kv.Delete(spec.Key)}})
+			return err
+		}
+		if !u.Ended() {
+			t.Errorf("%+v", u)
+		}
+		return nil
+	})
+	if err != nil || seen != 2 {
+		t.Errorf("%d, %v", seen, err)
+	}
+	if _, err = c.Submit(ctx, record.Spec{}, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(ctx, "k", func(Update) error { e.Delete(t, tree.Job("k")); return nil }); !errors.Is(err, ErrNoJob) {
+		t.Error(err)
+	}
+	if _, err = c.Submit(ctx, record.Spec{}, "l"); err != nil {
+		t.Fatal(err)
+	}
+	e.Put(t, tree.JobStatus("l"), `{"apiVersion":"strait/v9"}`)
+	if err := c.Watch(ctx, "l", func(Update) error { return nil }); !errors.Is(err, record.ErrNewer) {
+		t.Error(err)
+	}
+	if j, err := c.Get(ctx, "l"); err != nil || j.Phase() != Unreadable || !strings.Contains(j.Problem, "jobstatus/l cannot be read") {
+		t.Errorf("%+v, %v", j, err)
+	}
+}

@@ -13,12 +13,18 @@ import (
 	"strait/plan"
 )
 
-// Job is a job in a list. A job whose spec was deleted has none; one that no coordinator has seen has no status.
+// Job is a job in a list. A job whose spec was deleted has none; one that no coordinator has seen has no status. Of a
+// job that ended a while ago only the history is left, and the status is what that says.
 type Job struct {
 	ID     plan.JobID        `json:"id"`
 	Spec   *record.Spec      `json:"spec,omitempty"`
 	Status *record.JobStatus `json:"status,omitempty"`
-	// Problem says why a spec that is there is not shown.
+
+	unreadable bool // there is a status, or else a history, that this build cannot read
+
+	// Archived: only the history is left.
+	Archived bool `json:"archived,omitempty"`
+	// Problem says why a spec or a status that is there is not shown.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -33,12 +39,51 @@ func (j *Job) Name() string {
 	return string(j.ID)
 }
 
-// Phase is the phase for people: SUBMITTED while no coordinator has seen the job.
+// Unreadable is the phase of a job whose status cannot be read.
+const Unreadable = "UNREADABLE"
+
+// Phase is the phase for people: SUBMITTED while no coordinator has seen the job, UNREADABLE where the status is there
+// and says nothing to this build.
 func (j *Job) Phase() string {
-	if j.Status == nil {
-		return "SUBMITTED"
+	switch {
+	case j.Status != nil:
+		return string(j.Status.Phase)
+	case j.unreadable:
+		return Unreadable
 	}
-	return string(j.Status.Phase)
+	return "SUBMITTED"
+}
+
+// setStatus takes a status, or why it cannot be read. The status of an earlier life of the id says nothing about this
+// one.
+func (j *Job) setStatus(e kv.Entry, specCreated int64) {
+	s, err := record.Decode[record.JobStatus](e.Value)
+	switch {
+	case err != nil:
+		j.unreadable = true
+		j.problem(e.Key, err)
+	case specCreated == 0 || s.SpecCreated == specCreated:
+		j.Status = s
+	}
+}
+
+// setHistory takes the history of a job that has neither spec nor status any more.
+func (j *Job) setHistory(e kv.Entry) {
+	h, err := record.Decode[record.History](e.Value)
+	j.Archived = true
+	if err != nil {
+		j.unreadable = true
+		j.problem(e.Key, err)
+		return
+	}
+	j.Status = h.Status()
+}
+
+func (j *Job) problem(key string, err error) {
+	if j.Problem != "" {
+		j.Problem += "; "
+	}
+	j.Problem += fmt.Sprintf("key %s cannot be read: %v", key, err)
 }
 
 // Submitted is when the job was submitted.
@@ -62,6 +107,10 @@ func (c *Client) List(ctx context.Context) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	histories, _, err := c.store.List(ctx, c.tree.Histories(), rev)
+	if err != nil {
+		return nil, err
+	}
 	jobs := map[plan.JobID]*Job{}
 	at := func(e kv.Entry) *Job {
 		p, ok := c.tree.Parse(e.Key)
@@ -81,15 +130,18 @@ func (c *Client) List(ctx context.Context) ([]Job, error) {
 				s.Text, s.Variables = "", nil
 				j.Spec = s
 			} else {
-				j.Problem = fmt.Sprintf("key %s: %v", e.Key, err)
+				j.problem(e.Key, err)
 			}
 		}
 	}
 	for _, e := range stats {
 		if j := at(e); j != nil {
-			if s, err := record.Decode[record.JobStatus](e.Value); err == nil && (created[j.ID] == 0 || created[j.ID] == s.SpecCreated) {
-				j.Status = s
-			}
+			j.setStatus(e, created[j.ID])
+		}
+	}
+	for _, e := range histories {
+		if p, ok := c.tree.Parse(e.Key); ok && jobs[p.Job] == nil {
+			at(e).setHistory(e)
 		}
 	}
 	out := make([]Job, 0, len(jobs))
@@ -106,35 +158,34 @@ func (c *Client) List(ctx context.Context) ([]Job, error) {
 	return out, nil
 }
 
-// Get reads spec and status of a job at one revision.
+// Get reads spec and status of a job at one revision, or its history where neither is left. What is there and cannot be
+// read is told in Problem.
 func (c *Client) Get(ctx context.Context, id plan.JobID) (*Job, error) {
-	es, _, err := c.store.Read(ctx, c.tree.Job(id), c.tree.JobStatus(id))
+	es, _, err := c.store.Read(ctx, c.tree.Job(id), c.tree.JobStatus(id), c.tree.History(id))
 	if err != nil {
 		return nil, err
 	}
-	return c.job(id, es[0], es[1])
+	return c.job(id, es[0], es[1], es[2])
 }
 
-func (c *Client) job(id plan.JobID, spec, status kv.Entry) (*Job, error) {
-	if !spec.Exists() && !status.Exists() {
+func (c *Client) job(id plan.JobID, spec, status, history kv.Entry) (*Job, error) {
+	j := &Job{ID: id}
+	switch {
+	case spec.Exists() || status.Exists():
+	case history.Exists():
+		j.setHistory(history)
+		return j, nil
+	default:
 		return nil, fmt.Errorf("job %s: %w", id, ErrNoJob)
 	}
-	j := &Job{ID: id}
 	if spec.Exists() {
 		s, err := record.Decode[record.Spec](spec.Value)
 		if j.Spec = s; err != nil {
-			j.Problem = fmt.Sprintf("key %s: %v", spec.Key, err)
+			j.problem(spec.Key, err)
 		}
 	}
 	if status.Exists() {
-		s, err := record.Decode[record.JobStatus](status.Value)
-		if err != nil {
-			return nil, fmt.Errorf("key %s: %w", status.Key, err)
-		}
-		// The status of an earlier life of the id says nothing about this one.
-		if !spec.Exists() || s.SpecCreated == spec.CreateRev {
-			j.Status = s
-		}
+		j.setStatus(status, spec.CreateRev)
 	}
 	return j, nil
 }
@@ -210,12 +261,14 @@ func (c *Client) Describe(ctx context.Context, id plan.JobID) (*Description, err
 	if err != nil {
 		return nil, fmt.Errorf("describe job %s: %w", id, err)
 	}
-	job, err := c.job(id, spec, status)
+	job, err := c.job(id, spec, status, history)
 	if err != nil {
 		return nil, err
 	}
 	d := &Description{Job: *job, Revision: rev, Wish: string(wish.Value)}
-	d.History = decode[record.History](history)
+	if h := decode[record.History](history); h != nil && (!spec.Exists() || h.SpecCreated == 0 || h.SpecCreated == spec.CreateRev) {
+		d.History = h // and not of an earlier life of the id
+	}
 	b := builder{c: c, pipes: map[plan.PipelineID]*Pipeline{}}
 	workers := map[string]bool{}
 	for _, e := range words {

@@ -3,12 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"strait/kv"
 	"strait/kv/mirror"
 	"strait/kv/record"
 	"strait/plan"
@@ -19,7 +21,7 @@ import (
 type Update struct {
 	Revision int64
 	Spec     bool                             // jobs/<job> exists
-	Status   *record.JobStatus                // nil: no coordinator has seen the job yet
+	Status   *record.JobStatus                // nil: no coordinator has seen the job yet; of the history where only that is left
 	Words    map[plan.PipelineID]*record.Word // the control words; not to be changed
 }
 
@@ -31,7 +33,8 @@ var ErrStop = errors.New("stop watching")
 
 // Watch calls f with the state of the job now and after every change, from one goroutine, until the job has ended
 // (f is called with that state first), f returns an error (ErrStop: no error), or ctx ends. A job that does not
-// exist is ErrNoJob.
+// exist is ErrNoJob, also one that ended while nobody looked and whose history has gone meanwhile; a status that this
+// build cannot read is an error.
 func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error) error {
 	if _, err := c.Get(ctx, id); err != nil {
 		return err
@@ -42,7 +45,7 @@ func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error)
 	defer cancel()
 	// Two mirrors: the keys lie far apart, and a status needs no order with a word.
 	var loaded []<-chan struct{}
-	for _, targets := range [][]string{{c.tree.Job(id), c.tree.JobStatus(id)}, {c.tree.Pipelines(id)}} {
+	for _, targets := range [][]string{{c.tree.Job(id), c.tree.JobStatus(id), c.tree.History(id)}, {c.tree.Pipelines(id)}} {
 		m := mirror.Follow(c.store, targets, mirror.Options{Logger: slog.New(slog.DiscardHandler), OnBatch: func(b mirror.Batch) {
 			w.take(b)
 			w.signal()
@@ -60,7 +63,10 @@ func (c *Client) Watch(ctx context.Context, id plan.JobID, f func(Update) error)
 			}
 		}
 		for seen := uint64(0); ; {
-			u, version := w.now()
+			u, version, err := w.now()
+			if err != nil {
+				return err
+			}
 			if version != seen {
 				seen = version
 				if err := f(u); err != nil {
@@ -93,6 +99,8 @@ type watch struct {
 	u       Update
 	version uint64 // grows with every change: both mirrors may bring one of the same revision
 	created int64  // of the spec
+	history *record.History
+	problem error // of the status
 }
 
 func (w *watch) signal() {
@@ -118,13 +126,19 @@ func (w *watch) take(b mirror.Batch) {
 		switch ev.Entry.Key {
 		case w.c.tree.Job(w.id):
 			w.u.Spec = there
+			w.created = 0
 			if there {
 				w.created = ev.Entry.CreateRev
 			}
+		case w.c.tree.History(w.id):
+			w.history = decode[record.History](ev.Entry)
+			if !there {
+				w.history = nil
+			}
 		case w.c.tree.JobStatus(w.id):
-			w.u.Status = nil
+			w.u.Status, w.problem = nil, nil
 			if there {
-				w.u.Status = decode[record.JobStatus](ev.Entry)
+				w.u.Status, w.problem = w.decode(ev.Entry)
 			}
 		default:
 			words := maps.Clone(w.u.Words)
@@ -137,13 +151,30 @@ func (w *watch) take(b mirror.Batch) {
 	}
 }
 
+func (w *watch) decode(e kv.Entry) (*record.JobStatus, error) {
+	s, err := record.Decode[record.JobStatus](e.Value)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: its status cannot be read: key %s: %w", w.id, e.Key, err)
+	}
+	return s, nil
+}
+
 // now is the state as far as it belongs to the life of the id whose spec is there.
-func (w *watch) now() (Update, uint64) {
+func (w *watch) now() (Update, uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.u
 	if u.Status != nil && w.created != 0 && u.Status.SpecCreated != w.created {
 		u.Status, u.Words = nil, nil
 	}
-	return u, w.version
+	switch {
+	case w.problem != nil:
+		return u, w.version, w.problem
+	case u.Status != nil || u.Spec:
+	case w.history != nil:
+		u.Status = w.history.Status()
+	default:
+		return u, w.version, fmt.Errorf("job %s: %w any more", w.id, ErrNoJob)
+	}
+	return u, w.version, nil
 }
