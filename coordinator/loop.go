@@ -170,7 +170,7 @@ func (l *loop) apply(b mirror.Batch) {
 	if l.fleet == nil {
 		l.fleet = fleet.New(now)
 	}
-	fleetChanged, slotsFreed := false, false
+	changed, slotsFreed := map[string]bool{}, false // workers
 	for i := range b.Events {
 		e := b.Events[i].Entry
 		if b.Events[i].Kind == mirror.Delete {
@@ -182,7 +182,7 @@ func (l *loop) apply(b mirror.Batch) {
 		}
 		switch k.Kind {
 		case keys.KindWorker, keys.KindWorkerWish, keys.KindFenced:
-			fleetChanged = true
+			changed[k.Worker] = true
 			l.unreadable(l.fleet.Set(k, e, now))
 		case keys.KindSlot:
 			slotsFreed = slotsFreed || !e.Exists()
@@ -211,9 +211,9 @@ func (l *loop) apply(b mirror.Batch) {
 			l.release(id, e)
 		}
 	}
-	if fleetChanged {
+	if len(changed) > 0 {
 		for id, e := range l.jobs {
-			if s := e.facts.Status.Value; s == nil || !s.Phase.Terminal() {
+			if l.waiting[id] || e.facts.Concerns(changed) {
 				l.dirty[id] = true
 			}
 		}
@@ -229,7 +229,7 @@ func (l *loop) apply(b mirror.Batch) {
 		l.began = true
 		l.log.Info("coordinator has loaded the tree", "rev", b.Rev, "jobs", len(l.jobs), "workers", len(l.fleet.Names()))
 	}
-	l.m.see(l, fleetChanged || b.Initial)
+	l.m.see(l, len(changed) > 0 || b.Initial)
 }
 
 // drop forgets a job of which no key but a history is left; false: there is more of it.
@@ -357,10 +357,8 @@ func (l *loop) step(ctx context.Context, now time.Time) {
 		if l.drop(id) { // its last write came round before its answer
 			continue
 		}
-		if e == nil || e.busy {
-			if e == nil {
-				delete(l.dirty, id)
-			}
+		if e == nil || e.busy { // release makes a busy one dirty again
+			delete(l.dirty, id)
 			continue
 		}
 		if now.Before(e.retry) {

@@ -160,6 +160,57 @@ func Names(f *Facts, see func(fleet.ID)) {
 	}
 }
 
+// Concerns says whether a change of these workers may matter to the job. What runs undisturbed has to do only with the
+// workers it is on: of ten thousand jobs few look up when a worker comes or goes.
+func (f *Facts) Concerns(workers map[string]bool) bool {
+	s := f.Status.Value
+	if s == nil || s.Phase != state.JobRunning {
+		return s == nil || !s.Phase.Terminal()
+	}
+	for _, p := range f.Pipes {
+		if p.concerns(workers) {
+			return true
+		}
+	}
+	for id := range f.Grants {
+		if workers[id.Worker] {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pipe) concerns(workers map[string]bool) bool {
+	if w := p.Word.Value; w != nil {
+		for _, h := range w.Holders {
+			if workers[h.Worker] {
+				return true
+			}
+		}
+	}
+	if pl := p.Placement.Value; pl != nil && anyOf(workers, pl.Workers) {
+		return true
+	}
+	return anyOf(workers, p.Tasks) || anyOf(workers, p.Statuses)
+}
+
+func anyOf[V any](workers map[string]bool, m map[string]V) bool {
+	if len(m) > len(workers) {
+		for w := range workers {
+			if _, ok := m[w]; ok {
+				return true
+			}
+		}
+		return false
+	}
+	for w := range m {
+		if workers[w] {
+			return true
+		}
+	}
+	return false
+}
+
 // placement is the placement of an attempt, nil where there is none.
 func (p *Pipe) placement(a plan.Attempt) *record.Placement {
 	if v := p.Placement.Value; v != nil && v.Attempt == a {

@@ -311,3 +311,41 @@ func TestPlaceIsToldOnce(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestConcerns: a worker that comes or goes wakes the jobs it has to do with and those that are not settled.
+func TestConcerns(t *testing.T) {
+	in := func(s ...string) map[string]bool {
+		out := map[string]bool{}
+		for _, w := range s {
+			out[w] = true
+		}
+		return out
+	}
+	f := NewFacts("j")
+	is := func(want bool, workers ...string) {
+		t.Helper()
+		if got := f.Concerns(in(workers...)); got != want {
+			t.Errorf("%v: %v", workers, got)
+		}
+	}
+	is(true, "w9") // no status yet
+	for _, phase := range []state.Job{state.JobSubmitted, state.JobPending, state.JobScheduled, state.JobRestarting, state.JobClosing} {
+		f.Status.Value = &record.JobStatus{Phase: phase}
+		is(true, "w9")
+	}
+	f.Status.Value = &record.JobStatus{Phase: state.JobFinished}
+	is(false, "w9")
+	f.Status.Value = &record.JobStatus{Phase: state.JobRunning}
+	p := f.pipe(1)
+	p.Word.Value = &record.Word{Holders: []record.Holder{{Worker: "holder"}}}
+	p.Placement.Value = &record.Placement{Workers: map[string]record.PlacedWorker{"placed": {}, "other": {}}}
+	p.Tasks["assigned"] = Kept[record.Assignment]{}
+	p.Statuses["told"] = Kept[record.TaskStatus]{}
+	f.Grants[SlotID{Worker: "granted"}] = Kept[record.Grant]{}
+	is(false, "w9")
+	is(false, "w7", "w8", "w9", "w10", "w11")
+	for _, w := range []string{"holder", "placed", "other", "assigned", "told", "granted"} {
+		is(true, w)
+		is(true, "w7", w, "w8", "w9")
+	}
+}
