@@ -9,7 +9,6 @@ import (
 	"strait/checkpoint/driver"
 	"strait/coordinator/job"
 	"strait/kv"
-	"strait/kv/keys"
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/config"
@@ -50,11 +49,11 @@ func (l *loop) write(ctx context.Context, id plan.JobID, e *entry, out job.Actio
 	}
 	for _, p := range w.Puts {
 		t.Ops = append(t.Ops, kv.Put(p.Key, p.Value))
-		if k, ok := l.c.Tree.Parse(p.Key); ok && k.Kind == keys.KindSlot {
-			s := job.SlotID{Worker: k.Worker, Slot: int(k.Number)}
-			l.taken[s] = id
-			e.reserved = append(e.reserved, s)
-		}
+	}
+	// A wide job is granted its slots by several writes: all of them are promised with the first.
+	for s, g := range out.Grants {
+		l.fleet.Promise(s.Worker, s.Slot, *g)
+		e.promised = append(e.promised, s)
 	}
 	for _, d := range w.Deletes {
 		t.Ops = append(t.Ops, kv.Delete(d))

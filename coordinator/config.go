@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"strait/checkpoint"
 	"strait/coordinator/job"
+	"strait/coordinator/schedule"
 	"strait/kv"
 	"strait/kv/keys"
 	"strait/plan"
@@ -47,8 +49,14 @@ type Config struct {
 	// SessionTTL is how long a leader that vanished keeps others from leading; 0: the session's default.
 	SessionTTL time.Duration
 	Strategy   Strategy // empty: Wait
-	Log        *slog.Logger
-	Metrics    *metrics.Set // nil: none
+	// Placement says which worker takes the next unit; empty: schedule.SlotRatio.
+	Placement schedule.Strategy
+	// Queue bounds how many jobs wait for room at once; 0: 10,000. A further one fails with reason QueueFull.
+	Queue int
+	// Patience is how long a job waits until what gets free is kept for it; 0: 1 min.
+	Patience time.Duration
+	Log      *slog.Logger
+	Metrics  *metrics.Set // nil: none
 
 	// Bounds of what a job does; zero: defaults.
 	StopTimeout, DeployTimeout, CloseTimeout, CheckpointTimeout, PlanTimeout, HealthyAfter, MaxRetryPause time.Duration
@@ -65,6 +73,8 @@ type Config struct {
 
 const (
 	defaultPlanTimeout = time.Minute
+	defaultPatience    = time.Minute
+	defaultQueue       = 10_000
 	defaultHistoryKeep = 1000
 	defaultHistoryAge  = 24 * time.Hour // the dialect's history-job-expire-minutes = 1440
 	maxTxns            = 16             // writes under way at once
@@ -93,6 +103,21 @@ func (c *Config) validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("strategy %q is not known; use %s or %s", c.Strategy, Wait, Reject))
 	}
+	if c.Placement == "" {
+		c.Placement = schedule.SlotRatio
+	}
+	if !slices.Contains(schedule.Strategies, c.Placement) {
+		errs = append(errs, fmt.Errorf("placement %q is not known; use one of %v", c.Placement, schedule.Strategies))
+	}
+	if c.Queue < 0 || c.Patience < 0 {
+		errs = append(errs, fmt.Errorf("queue %d and patience %v must not be negative", c.Queue, c.Patience))
+	}
+	if c.Queue == 0 {
+		c.Queue = defaultQueue
+	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -113,5 +138,5 @@ func (c *Config) validate() error {
 
 func (c *Config) job() job.Config {
 	return job.Config{Tree: c.Tree, Reject: c.Strategy == Reject, Stop: c.StopTimeout, Deploy: c.DeployTimeout, Close: c.CloseTimeout,
-		Checkpoint: c.CheckpointTimeout, Healthy: c.HealthyAfter, Linger: c.Linger, MaxPause: c.MaxRetryPause}.Defaults()
+		Checkpoint: c.CheckpointTimeout, Healthy: c.HealthyAfter, Linger: c.Linger, MaxPause: c.MaxRetryPause, Patience: c.Patience, Placement: c.Placement}.Defaults()
 }

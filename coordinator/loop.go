@@ -15,34 +15,37 @@ import (
 	"strait/checkpoint/driver"
 	"strait/coordinator/fleet"
 	"strait/coordinator/job"
+	"strait/coordinator/schedule"
 	"strait/kv"
 	"strait/kv/election"
 	"strait/kv/keys"
 	"strait/kv/mirror"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/fault"
+	"strait/plan/logical"
 	"strait/plan/physical"
 	"strait/plan/state"
 )
 
 // loop is one leadership. Everything below it belongs to the goroutine of run.
 type loop struct {
-	c       *Config
-	jc      job.Config
-	m       *meters
-	lead    *election.Leadership
-	log     *slog.Logger
-	mir     *mirror.Mirror
-	fleet   *fleet.Fleet
-	jobs    map[plan.JobID]*entry
-	dirty   map[plan.JobID]bool
-	waiting map[plan.JobID]bool   // for slots
-	held    map[plan.JobID]*entry // written, not yet come round
-	rev     int64
-	began   bool
-	owner   map[job.SlotID]plan.JobID // whose facts a grant is among
-	taken   map[job.SlotID]plan.JobID // promised by writes under way
-	wakes   wakes
+	c     *Config
+	jc    job.Config
+	m     *meters
+	lead  *election.Leadership
+	log   *slog.Logger
+	mir   *mirror.Mirror
+	fleet *fleet.Fleet
+	jobs  map[plan.JobID]*entry
+	dirty map[plan.JobID]bool
+	queue *schedule.Queue       // jobs that wait for room
+	stale bool                  // room may have come: the queue is to be gone through
+	held  map[plan.JobID]*entry // written, not yet come round
+	rev   int64
+	began bool
+	owner map[job.SlotID]plan.JobID // whose facts a grant is among
+	wakes wakes
 
 	histories *histories
 	fences    fences
@@ -54,8 +57,12 @@ type loop struct {
 	helpers   sync.WaitGroup
 }
 
-// lookAgain is how long a job that waits for slots looks away, when it is not among the oldest.
-const lookAgain = 5 * time.Second
+// A job that waits brings what it says of itself up to date now and then: all of them together so often, and none
+// before so long.
+const (
+	lookAgain = 5 * time.Second
+	lookApart = 100 * time.Millisecond
+)
 
 // entry is one job.
 type entry struct {
@@ -69,11 +76,12 @@ type entry struct {
 	wake      time.Time
 	planned   *job.Planned
 	published []*driver.Published
-	reserved  []job.SlotID
+	promised  []job.SlotID // slots of the write under way; kept until the step after it
 	plan      *physical.Plan
 	planErr   error
 	retire    bool // its history is over the caps
 	planRev   int64
+	priority  int // as the plan says
 	failures  int
 }
 
@@ -91,9 +99,9 @@ type result struct {
 }
 
 func newLoop(c *Config, m *meters, lead *election.Leadership) *loop {
-	l := &loop{c: c, jc: c.job(), m: m, lead: lead, log: c.Log, jobs: map[plan.JobID]*entry{}, dirty: map[plan.JobID]bool{}, held: map[plan.JobID]*entry{}, waiting: map[plan.JobID]bool{},
+	l := &loop{c: c, jc: c.job(), m: m, lead: lead, log: c.Log, jobs: map[plan.JobID]*entry{}, dirty: map[plan.JobID]bool{}, held: map[plan.JobID]*entry{},
 		histories: newHistories(c.HistoryKeep, c.HistoryExpire),
-		owner:     map[job.SlotID]plan.JobID{}, taken: map[job.SlotID]plan.JobID{},
+		queue:     schedule.NewQueue(c.Patience), owner: map[job.SlotID]plan.JobID{},
 		batches: make(chan mirror.Batch), results: make(chan result), asks: make(chan func()),
 		txns: make(chan struct{}, maxTxns), plans: make(chan struct{}, maxPlans)}
 	return l
@@ -170,7 +178,7 @@ func (l *loop) apply(b mirror.Batch) {
 	if l.fleet == nil {
 		l.fleet = fleet.New(now)
 	}
-	changed, slotsFreed := map[string]bool{}, false // workers
+	changed := map[string]bool{} // workers
 	for i := range b.Events {
 		e := b.Events[i].Entry
 		if b.Events[i].Kind == mirror.Delete {
@@ -185,7 +193,7 @@ func (l *loop) apply(b mirror.Batch) {
 			changed[k.Worker] = true
 			l.unreadable(l.fleet.Set(k, e, now))
 		case keys.KindSlot:
-			slotsFreed = slotsFreed || !e.Exists()
+			l.stale = l.stale || !e.Exists()
 			l.unreadable(l.fleet.Set(k, e, now))
 			l.setGrant(job.SlotID{Worker: k.Worker, Slot: int(k.Number)}, e)
 		case keys.KindMeta, keys.KindLeader:
@@ -201,6 +209,7 @@ func (l *loop) apply(b mirror.Batch) {
 			before := f.Status.Value
 			f.Set(k, e)
 			l.m.phase(before, f.Status.Value)
+			l.heard(f, k, e, now)
 			l.dirty[k.Job] = true
 		}
 	}
@@ -212,14 +221,12 @@ func (l *loop) apply(b mirror.Batch) {
 		}
 	}
 	if len(changed) > 0 {
+		l.stale = true // for those that wait
 		for id, e := range l.jobs {
-			if l.waiting[id] || e.facts.Concerns(changed) {
+			if e.facts.Concerns(changed) {
 				l.dirty[id] = true
 			}
 		}
-	}
-	if slotsFreed {
-		l.offer()
 	}
 	for id := range l.dirty {
 		l.drop(id)
@@ -237,22 +244,21 @@ func (l *loop) drop(id plan.JobID) bool {
 	if e := l.jobs[id]; e == nil || e.busy || !e.facts.Empty() {
 		return false
 	}
+	l.forget(id, l.jobs[id])
 	delete(l.jobs, id)
 	delete(l.dirty, id)
-	delete(l.waiting, id)
+	l.queue.Remove(id)
 	return true
 }
 
-// offer lets the oldest jobs that wait for slots look at those that were freed. The others look now and then: a
-// thousand jobs that wait do not all look at every slot.
-func (l *loop) offer() {
-	ids := make([]plan.JobID, 0, len(l.waiting))
-	for id := range l.waiting {
-		ids = append(ids, id)
+// heard tells the fleet what the status or ack of a worker says of workers.
+func (l *loop) heard(f *job.Facts, k keys.Parsed, e kv.Entry, now time.Time) {
+	if !e.Exists() || k.Kind != keys.KindTaskStatus && k.Kind != keys.KindAck {
+		return
 	}
-	l.byAge(ids)
-	for _, id := range ids[:min(len(ids), 16)] {
-		l.dirty[id] = true
+	l.fleet.Heard(k.Worker, e.ModRev)
+	if s := f.Pipes[k.Pipeline].Statuses[k.Worker]; k.Kind == keys.KindTaskStatus && s.Value != nil && len(s.Value.Links) > 0 {
+		l.fleet.Broke(fleet.ID{Worker: k.Worker, Incarnation: s.Value.Incarnation}, s.Value.Links, e.ModRev, now)
 	}
 }
 
@@ -305,7 +311,7 @@ func (l *loop) setGrant(id job.SlotID, e kv.Entry) {
 }
 
 // missing tells the fleet of incarnations that placements name and that are not there: for a new leader they vanish
-// now, all at once if they are many.
+// now, all at once if they are many. And of links that broke before it led.
 func (l *loop) missing(now time.Time) {
 	var ids []plan.JobID
 	for id, e := range l.jobs {
@@ -316,6 +322,11 @@ func (l *loop) missing(now time.Time) {
 	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	for _, id := range ids {
 		for _, p := range l.jobs[id].facts.Pipes {
+			for name, s := range p.Statuses {
+				if s.Value != nil && len(s.Value.Links) > 0 {
+					l.fleet.Broke(fleet.ID{Worker: name, Incarnation: s.Value.Incarnation}, s.Value.Links, s.ModRev, now)
+				}
+			}
 			w, pl := p.Word.Value, p.Placement.Value
 			if w == nil || pl == nil || w.Attempt != pl.Attempt || w.Phase == state.PipelineStopped {
 				continue
@@ -335,16 +346,13 @@ func (e *entry) came(l *loop) bool {
 func (l *loop) release(id plan.JobID, e *entry) {
 	delete(l.held, id)
 	e.busy, e.until, e.gone = false, 0, ""
-	for _, s := range e.reserved {
-		delete(l.taken, s)
-	}
-	e.reserved = nil
 	l.dirty[id] = true
 }
 
-// step takes the step of every job that something happened to, older jobs first.
+// step takes the step of every job that something happened to, older jobs first; of those that have no place yet in
+// the order of the queue, and with them of those that wait and seem to fit.
 func (l *loop) step(ctx context.Context, now time.Time) {
-	if len(l.dirty) == 0 {
+	if len(l.dirty) == 0 && !l.stale {
 		return
 	}
 	ids := make([]plan.JobID, 0, len(l.dirty))
@@ -361,15 +369,47 @@ func (l *loop) step(ctx context.Context, now time.Time) {
 			delete(l.dirty, id)
 			continue
 		}
-		if now.Before(e.retry) {
+		switch {
+		case now.Before(e.retry):
 			l.wakes.add(id, e.retry)
 			e.wake = e.retry
 			delete(l.dirty, id)
-			continue
+		case l.unplaced(e):
+			l.queue.Come(id, e.priority, created(e), now)
+			l.stale = true
+		default:
+			delete(l.dirty, id)
+			l.stepJob(ctx, id, e, now, nil)
 		}
-		delete(l.dirty, id)
-		l.stepJob(ctx, id, e, now)
 	}
+	// What a job of the queue gives back may help one before it.
+	for again := 0; l.stale && again < 4; again++ {
+		l.stale = false
+		l.queue.Pass(now, l.fleet.Workers, func(id plan.JobID) bool { return l.dirty[id] }, func(id plan.JobID, kept map[string]plan.JobID) {
+			if e := l.jobs[id]; e != nil && !e.busy && !now.Before(e.retry) {
+				delete(l.dirty, id)
+				l.stepJob(ctx, id, e, now, kept)
+			}
+		})
+	}
+}
+
+// unplaced says that a job has no room yet: its next step may take some.
+func (l *loop) unplaced(e *entry) bool {
+	s := e.facts.Status.Value
+	if s == nil || s.Phase.Terminal() || e.facts.Begun() {
+		return false
+	}
+	l.decode(e)
+	if e.planned != nil && e.planned.Plan != nil {
+		e.prioritise(e.planned.Plan)
+	}
+	return true
+}
+
+func (e *entry) prioritise(p *physical.Plan) {
+	var list fault.List
+	e.priority = logical.ReadEnv(p.Env, &list).Priority
 }
 
 func created(e *entry) int64 {
@@ -379,22 +419,21 @@ func created(e *entry) int64 {
 	return e.facts.Spec.CreateRev
 }
 
-func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Time) {
+func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Time, kept map[string]plan.JobID) {
 	l.decode(e)
+	l.forget(id, e)
 	ev := job.Event{Facts: e.facts, Fleet: l.fleet, Plan: e.plan, PlanErr: e.planErr, Leader: l.lead.Rev, Token: token(),
 		Planned: e.planned, Published: e.published, Retire: e.retire,
-		Reserved: func(w string, s int) bool {
-			by, ok := l.taken[job.SlotID{Worker: w, Slot: s}]
-			return ok && by != id
-		}}
+		Queue: l.standing(id, kept)}
 	e.planned, e.published = nil, nil
 	var out job.Actions
 	l.m.steps.Inc()
 	e.state, out = job.Step(l.jc, e.state, ev, now)
-	delete(l.waiting, id)
-	if out.Waiting {
-		l.waiting[id] = true
-		if again := now.Add(lookAgain); out.Wake.IsZero() || again.Before(out.Wake) {
+	if out.Waiting == nil {
+		l.queue.Remove(id)
+	} else {
+		l.queue.Put(*out.Waiting, now)
+		if again := now.Add(max(lookAgain, time.Duration(l.queue.Len())*lookApart)); out.Wake.IsZero() || again.Before(out.Wake) {
 			out.Wake = again
 		}
 	}
@@ -420,6 +459,24 @@ func (l *loop) stepJob(ctx context.Context, id plan.JobID, e *entry, now time.Ti
 	if out.Write != nil {
 		l.write(ctx, id, e, out)
 	}
+}
+
+// forget ends the promises of the last write, so that the step finds its slots as it did. Those that the write did not
+// make, because it came to nothing or the job ended, are room for others.
+func (l *loop) forget(id plan.JobID, e *entry) {
+	for _, s := range e.promised {
+		l.fleet.Forget(s.Worker, s.Slot)
+		if g, ok := l.fleet.Grants(s.Worker)[s.Slot]; !ok || g.Grant.Job != id {
+			l.stale = true
+		}
+	}
+	e.promised = nil
+}
+
+// standing is what a step is told of the queue.
+func (l *loop) standing(id plan.JobID, kept map[string]plan.JobID) job.Queue {
+	since, _ := l.queue.Waits(id)
+	return job.Queue{Since: since, Turn: l.queue.Turn(id), Len: l.queue.Len(), Full: l.queue.Len() >= l.c.Queue, Kept: kept}
 }
 
 // decode makes the plan of a job from its keys, once per plan.
@@ -452,6 +509,9 @@ func (l *loop) decode(e *entry) {
 		e.plan, err = physical.Decode(data)
 	}
 	e.planErr = err
+	if e.plan != nil {
+		e.prioritise(e.plan)
+	}
 }
 
 func token() string {

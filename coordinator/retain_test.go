@@ -67,7 +67,10 @@ func TestManyShortJobs(t *testing.T) {
 	jobs, dirty, waiting, held, taken, owner := -1, 0, 0, 0, 0, 0
 	f.await("the leader remembers none of them", func() bool {
 		l.ask(kvtest.Context(t), func() {
-			jobs, dirty, waiting, held, taken, owner = len(l.jobs), len(l.dirty), len(l.waiting), len(l.held), len(l.taken), len(l.owner)
+			jobs, dirty, waiting, held, taken, owner = len(l.jobs), len(l.dirty), l.queue.Len(), len(l.held), 0, len(l.owner)
+			for _, w := range l.fleet.Workers() {
+				taken += len(w.Held)
+			}
 		})
 		return jobs+dirty+waiting+held+taken+owner == 0
 	})

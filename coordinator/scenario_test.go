@@ -199,7 +199,7 @@ func TestNotPlaceable(t *testing.T) {
 	startWorker(t, f.store, "w1", 1, f.target)
 	id := f.submit(text("In", "Out", 2), "")
 	st := f.end(id, state.JobFailed)
-	want := fmt.Sprintf("job %s is not placeable: needs 2 slots, 1 is free on 1 worker: w1 1/1", id)
+	want := fmt.Sprintf("job %s is not placeable: needs 2 slots, 1 is free on 1 worker: w1 1/1; no slot for 1/0/1; even with nothing else running there is room for 1: start more workers or lower the parallelism", id)
 	if st.Reason != job.NotPlaceable || st.Message != want {
 		t.Errorf("%+v", st)
 	}
@@ -220,7 +220,7 @@ func TestWaitsForSlots(t *testing.T) {
 	}
 	bad := f.submit(text("In", "Out", 4), "")
 	u := f.until(bad, "PENDING", func(u client.Update) bool { return u.Status != nil && u.Status.Phase == state.JobPending })
-	if u.Status.Reason != "SlotsShort" || u.Status.Message != "needs 4 slots, 3 are free on 2 workers: w1 2/2, w2 1/1" {
+	if u.Status.Reason != "SlotsShort" || u.Status.Message != "needs 4 slots, 3 are free on 2 workers: w1 2/2, w2 1/1; no slot for 1/0/3; even with nothing else running there is room for 3: start more workers or lower the parallelism" {
 		t.Errorf("%+v", u.Status)
 	}
 	startWorker(t, f.store, "w3", 1, f.target)

@@ -10,6 +10,11 @@
 //     leader began counts from then (a new leader starts every wait again).
 //   - A key that is deleted by a worker that said it was leaving is no sign of sickness. Three vanished workers or
 //     more, and over half of the fleet within one TTL, are: placement pauses for at most two TTL.
+//   - What the scheduler sees (Workers) is kept in line with every key and promise, so a look costs nothing. A promise is
+//     a grant that a write under way makes; it counts from then on.
+//   - A worker named in a report of a broken link that is newer than anything it wrote itself is suspect until it
+//     writes again or its key is gone. Reports are forgotten after AvoidFor.
+//   - Loads are samples the shell brings; one older than LoadFor counts for nothing.
 //   - The caller passes the time; there is no clock, no goroutine and no order of a map in any answer.
 //
 // One owner: the coordinator's loop. Not safe for concurrent use.

@@ -9,7 +9,6 @@ import (
 	"strait/kv"
 	"strait/kv/keys"
 	"strait/kv/record"
-	"strait/plan"
 )
 
 // ID is one life of a worker process.
@@ -28,12 +27,6 @@ type Live struct {
 // Wait is how long it is waited out once its key is gone: TTL + call limit.
 func (l *Live) Wait() time.Duration {
 	return time.Duration(l.Record.TTL+l.Record.CallLimit) * time.Second
-}
-
-// Grant is a slot that is granted.
-type Grant struct {
-	ModRev int64
-	Grant  record.Grant
 }
 
 // Fate is what became of an incarnation.
@@ -55,6 +48,16 @@ type Fleet struct {
 	wishes map[string]string
 	grants map[string]map[int]Grant
 
+	view     []schedule.Worker // of live, by name; kept in line with every change
+	promised map[string]map[int]record.Grant
+
+	links      []broken
+	heard      map[string]int64 // worker -> newest revision at which it wrote of its tasks
+	avoid      *schedule.Avoid  // nil: to be made anew
+	avoidUntil time.Time
+
+	samples map[string][]sample // newest first
+
 	recent []vanished
 	until  time.Time // placement pauses until then
 	before int       // size of the fleet before it fell sick
@@ -67,7 +70,8 @@ type vanished struct {
 
 // New begins to look at a fleet.
 func New(now time.Time) *Fleet {
-	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]int64{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{}}
+	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]int64{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{},
+		promised: map[string]map[int]record.Grant{}, heard: map[string]int64{}, samples: map[string][]sample{}}
 }
 
 // Set takes a key of the fleet as it is now; a deleted one has ModRev 0. What cannot be read counts as absent, and
@@ -79,6 +83,9 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 	case keys.KindWorkerWish:
 		word, _, err := record.ParseWorkerWish(e.Value)
 		f.wishes[k.Worker] = word
+		if w := f.at(k.Worker); w != nil {
+			w.Closed = f.closed(f.live[k.Worker])
+		}
 		if err != nil {
 			return fmt.Errorf("key %s: %w; it counts as %s", e.Key, err, record.WorkerActive)
 		}
@@ -92,24 +99,6 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 	case keys.KindSlot:
 		return f.setGrant(k.Worker, int(k.Number), e)
 	}
-	return nil
-}
-
-func (f *Fleet) setGrant(worker string, slot int, e kv.Entry) error {
-	if !e.Exists() {
-		delete(f.grants[worker], slot)
-		return nil
-	}
-	g, err := record.Decode[record.Grant](e.Value)
-	if f.grants[worker] == nil {
-		f.grants[worker] = map[int]Grant{}
-	}
-	if err != nil {
-		// Somebody wrote there: the slot is not free, whoever it is.
-		f.grants[worker][slot] = Grant{ModRev: e.ModRev, Grant: record.Grant{Incarnation: -1}}
-		return fmt.Errorf("key %s: %w; its slot counts as taken until the key is deleted", e.Key, err)
-	}
-	f.grants[worker][slot] = Grant{e.ModRev, *g}
 	return nil
 }
 
@@ -128,12 +117,17 @@ func (f *Fleet) setWorker(name string, e kv.Entry, now time.Time) error {
 		err = fmt.Errorf("key %s: %w", e.Key, err)
 	}
 	f.live[name] = &Live{ID{name, e.CreateRev}, e.Lease, *w}
+	f.enter(f.live[name])
 	f.recover()
 	return err
 }
 
 func (f *Fleet) vanish(l *Live, now time.Time) {
 	delete(f.live, l.Worker)
+	delete(f.heard, l.Worker)
+	delete(f.samples, l.Worker)
+	f.leave(l.Worker)
+	f.avoid = nil
 	f.gone[l.ID] = now
 	if l.Record.Leaving {
 		return
@@ -238,45 +232,5 @@ func (f *Fleet) Names() []string {
 		out = append(out, n)
 	}
 	sort.Strings(out)
-	return out
-}
-
-// Grants lists the grants on one worker.
-func (f *Fleet) Grants(worker string) map[int]Grant { return f.grants[worker] }
-
-// Workers is the fleet as the scheduler sees it for pipelines of one job; reserved are slots promised to others by
-// transactions that are still under way.
-func (f *Fleet) Workers(job plan.JobID, placing map[plan.PipelineID]bool, reserved func(worker string, slot int) bool) []schedule.Worker {
-	out := make([]schedule.Worker, 0, len(f.live))
-	for _, name := range f.Names() {
-		l := f.live[name]
-		w := schedule.Worker{Name: name, Incarnation: l.Incarnation, Slots: l.Record.Slots, Labels: l.Record.Labels, Protocol: l.Record.Protocol,
-			Taken: map[int]bool{}, Own: map[int]plan.PipelineID{}}
-		switch {
-		case l.Record.Leaving:
-			w.Closed = "leaving"
-		case f.wishes[name] == record.WorkerDrain:
-			w.Closed = "draining"
-		}
-		for slot, g := range f.grants[name] {
-			switch {
-			case g.Grant.Job == job && placing[g.Grant.Pipeline]:
-				if g.Grant.Incarnation == l.Incarnation {
-					w.Own[slot] = g.Grant.Pipeline
-				}
-			case g.Grant.Incarnation == l.Incarnation || g.Grant.Incarnation < 0:
-				w.Taken[slot] = true
-				// A grant of an incarnation that is gone holds nothing of the new one.
-			}
-		}
-		if reserved != nil {
-			for slot := range w.Slots {
-				if reserved(name, slot) {
-					w.Taken[slot] = true
-				}
-			}
-		}
-		out = append(out, w)
-	}
 	return out
 }

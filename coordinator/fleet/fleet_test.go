@@ -2,10 +2,14 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"strait/coordinator/schedule"
 	"strait/kv"
 	"strait/kv/keys"
 	"strait/kv/record"
@@ -133,16 +137,155 @@ func TestWorkers(t *testing.T) {
 	if err := f.Set(keys.Parsed{Kind: keys.KindSlot, Worker: "w3", Number: 3}, kv.Entry{Key: "k", Value: []byte("junk"), ModRev: 7}, at(0)); err == nil || !strings.Contains(err.Error(), "k") {
 		t.Error(err)
 	}
-	ws := f.Workers("a", map[plan.PipelineID]bool{1: true}, func(w string, s int) bool { return w == "w1" && s == 3 })
-	got := ""
-	for _, w := range ws {
-		got += fmt.Sprintf("%s %d taken%v own%v %q; ", w.Name, w.Incarnation, w.Taken, w.Own, w.Closed)
+	f.Promise("w1", 3, record.Grant{Incarnation: 1, Job: "c", Pipeline: 1, Profile: record.Profile{Memory: 5}})
+	f.Promise("w1", 2, record.Grant{Incarnation: 1, Job: "a", Pipeline: 2, Profile: record.Profile{Memory: 7}}) // in place
+	got := func() string {
+		out := ""
+		for _, w := range f.Workers() {
+			out += fmt.Sprintf("%s %d %q", w.Name, w.Incarnation, w.Closed)
+			for _, h := range w.Held {
+				out += fmt.Sprintf(" %d:%s/%d", h.Slot, h.Job, h.Pipeline)
+			}
+			out += fmt.Sprintf(" memory %d; ", w.Used.Memory)
+		}
+		return out
 	}
-	const want = `w1 1 takenmap[2:true 3:true] ownmap[0:1] ""; w2 2 takenmap[] ownmap[] "leaving"; w3 3 takenmap[3:true] ownmap[] "draining"; `
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	const want = `w1 1 "" 0:a/1 2:a/2 3:c/1 memory 12; w2 2 "leaving" memory 0; w3 3 "draining" 3:/0 memory 0; `
+	if got() != want {
+		t.Errorf("got  %s\nwant %s", got(), want)
+	}
+	f.Forget("w1", 2)
+	f.Forget("w1", 3)
+	_ = f.Set(keys.Parsed{Kind: keys.KindSlot, Worker: "w1", Number: 0}, kv.Entry{}, at(0))
+	_ = f.Set(keys.Parsed{Kind: keys.KindWorkerWish, Worker: "w3"}, kv.Entry{}, at(0))
+	gone(f, "w2", at(0))
+	alive(t, f, "w0", 9, at(0))
+	const then = `w0 9 "" memory 0; w1 1 "" 2:a/2 memory 0; w3 3 "" 3:/0 memory 0; `
+	if got() != then {
+		t.Errorf("got  %s\nwant %s", got(), then)
 	}
 	if err := f.Set(workerKey("w9"), kv.Entry{Key: "w9", Value: []byte("?"), ModRev: 1, CreateRev: 1}, at(0)); err == nil || f.Live("w9") == nil {
 		t.Error("a worker whose key cannot be read lives, without slots:", err)
+	}
+}
+
+// TestViewIsWhatTheKeysSay: however keys and promises come and go, the view says what they do together.
+func TestViewIsWhatTheKeysSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := New(at(0))
+		inc := map[string]int64{}
+		type slot struct {
+			w string
+			n int
+		}
+		grants, promises := map[slot]record.Grant{}, map[slot]record.Grant{}
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w := rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(t, "worker")
+			s := slot{w, rapid.IntRange(0, 5).Draw(t, "slot")}
+			g := record.Grant{Header: record.Head, Incarnation: rapid.SampledFrom([]int64{inc[w], 1}).Draw(t, "incarnation"), Job: "j", Pipeline: 1,
+				Profile: record.Profile{MilliCPU: rapid.IntRange(1, 9).Draw(t, "cpu"), Memory: 3}}
+			k := keys.Parsed{Kind: keys.KindSlot, Worker: w, Number: int64(s.n)}
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				inc[w] = int64(100 + i)
+				r := record.Worker{Header: record.Head, TTL: 10, Slots: 4, Protocol: record.Protocol}
+				_ = f.Set(workerKey(w), kv.Entry{Value: record.MustEncode(&r), CreateRev: inc[w], ModRev: inc[w]}, at(i))
+			case 1:
+				delete(inc, w)
+				_ = f.Set(workerKey(w), kv.Entry{}, at(i))
+			case 2:
+				grants[s] = g
+				_ = f.Set(k, kv.Entry{Value: record.MustEncode(&g), ModRev: 7}, at(i))
+			case 3:
+				delete(grants, s)
+				_ = f.Set(k, kv.Entry{}, at(i))
+			case 4:
+				promises[s] = g
+				f.Promise(w, s.n, g)
+			case 5:
+				delete(promises, s)
+				f.Forget(w, s.n)
+			}
+			if len(f.Workers()) != len(inc) {
+				t.Fatalf("%d workers, want %v", len(f.Workers()), inc)
+			}
+			for _, v := range f.Workers() {
+				held, used := 0, record.Profile{}
+				for n := range 6 {
+					g, ok := promises[slot{v.Name, n}]
+					if !ok {
+						g, ok = grants[slot{v.Name, n}]
+					}
+					if ok && g.Incarnation == v.Incarnation {
+						held, used.MilliCPU, used.Memory = held+1, used.MilliCPU+g.Profile.MilliCPU, used.Memory+g.Profile.Memory
+					}
+				}
+				if len(v.Held) != held || v.Used != used || !slices.IsSortedFunc(v.Held, func(a, b schedule.Held) int { return a.Slot - b.Slot }) {
+					t.Fatalf("%+v, want %d slots that take %+v", v, held, used)
+				}
+			}
+		}
+	})
+}
+
+func TestLinks(t *testing.T) {
+	f := New(at(0))
+	for i, n := range []string{"w1", "w2", "w3"} {
+		alive(t, f, n, int64(i+1), at(0))
+	}
+	told := func(now time.Time) string {
+		a := f.Avoid(now)
+		if a == nil {
+			return ""
+		}
+		return fmt.Sprint(a.Pairs, a.Suspects)
+	}
+	f.Heard("w1", 50)
+	f.Heard("w2", 60)
+	f.Broke(ID{"w2", 2}, []string{"w1", "w9", "w2"}, 60, at(1))
+	f.Broke(ID{"w3", 99}, []string{"w1"}, 61, at(1)) // not who lives
+	if got := told(at(1)); got != "[[w1 w2]] map[w1:true]" || !f.Suspect(ID{"w1", 1}, at(1)) || f.Suspect(ID{"w2", 2}, at(1)) {
+		t.Error(got)
+	}
+	f.Heard("w1", 70)
+	if got := told(at(2)); got != "[[w1 w2]] map[]" || f.Suspect(ID{"w1", 1}, at(2)) {
+		t.Error("it was heard of since:", got)
+	}
+	if got := told(at(1).Add(AvoidFor)); got != "" {
+		t.Error("for ever:", got)
+	}
+	f.Broke(ID{"w2", 2}, []string{"w1"}, 80, at(3))
+	gone(f, "w1", at(4))
+	alive(t, f, "w1", 100, at(5))
+	if got := told(at(5)); got != "" {
+		t.Error("another process of that name:", got)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	f := New(at(0))
+	alive(t, f, "w1", 1, at(0))
+	load := func(now time.Time) schedule.Load {
+		f.Weigh(now)
+		return f.Workers()[0].Load
+	}
+	f.Sample("w1", record.Load{CPU: 1, Memory: 1, Incarnation: 7}, at(0))
+	f.Sample("w8", record.Load{CPU: 1, Memory: 1}, at(0))
+	if l := load(at(0)); l.Known {
+		t.Error("of another process:", l)
+	}
+	for i := range 7 {
+		f.Sample("w1", record.Load{CPU: float64(i), Memory: 0.5, Incarnation: 1}, at(i))
+	}
+	if l := load(at(6)); !l.Known || l.Busy != 750_000 {
+		t.Error(l)
+	}
+	f.Sample("w1", record.Load{Incarnation: 1}, at(7))
+	f.Promise("w1", 0, record.Grant{Incarnation: 1})
+	if l := load(at(7)); l.Busy != 450_000 || l.Since != 1 { // the newest counts 4 of 10
+		t.Error(l)
+	}
+	if l := load(at(50)); l.Known {
+		t.Error("stale:", l)
 	}
 }

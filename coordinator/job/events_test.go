@@ -63,7 +63,7 @@ Ended FINISHED after 0s`, with(t, "two-phase", workermodel.Hooks{}, "w1", "w2"),
 	f("a lost worker", `
 Submitted submitted
 Planned 1 pipeline, 2 slots needed
-Placed attempt 1: 2 slots on w1 1, w2 1
+Placed attempt 1: 2 slots on w1 1, w3 1
 Running every pipeline runs
 ! WorkerLost attempt 1: worker w1 (incarnation 2) is gone: its key vanished, as when the process died, lost etcd for longer than its TTL, or was fenced
 Restarting attempt 2

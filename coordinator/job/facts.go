@@ -131,6 +131,16 @@ func set[K comparable, V any](m map[K]V, k K, v V, there bool) {
 // nothing is done about a job.
 func (f *Facts) Known() bool { return f.Spec.Exists() || f.Status.Exists() }
 
+// Begun says that a pipeline has a control word: the job was placed.
+func (f *Facts) Begun() bool {
+	for _, p := range f.Pipes {
+		if p.Word.Exists() {
+			return true
+		}
+	}
+	return false
+}
+
 // Empty says that no key is left but a history.
 func (f *Facts) Empty() bool {
 	for _, p := range f.Pipes {

@@ -265,7 +265,7 @@ func (x *stepper) emit() {
 			last.write(x.c.Tree.JobStatus(x.f.ID), x.f.Status.ModRev, data)
 		}
 	}
-	x.out.Write = x.pack(last)
+	x.out.Write, x.out.Grants = x.pack(last), x.granted
 }
 
 // pack makes the transaction of the step. Every one compares the status, changed or not: a write that lands late, after

@@ -163,8 +163,16 @@ func (x *stepper) settleHolders(p *pipe) {
 		case fleet.Fenced:
 			continue
 		case fleet.Alive:
-			h.Waiting = false
-			x.patience(p, id, h.Attempt)
+			// One that others lost and that does not answer may have died: what may run beside an incarnation whose
+			// key is gone may run beside it. It is waited out from when its key is gone, or fenced.
+			told := x.patience(p, id, h.Attempt)
+			lost := false
+			if x.e.Fleet.Suspect(id, x.now) {
+				if lost = !x.now.Before(told.Add(x.c.Suspect)); !lost {
+					x.wakeAt(told.Add(x.c.Suspect))
+				}
+			}
+			h.Waiting = lost || h.Waiting && w.Phase != state.PipelineDeploying
 		default:
 			// Nothing an incarnation that is gone may still do can be seen: no wait.
 			if !p.commits() && !p.converging() {
@@ -185,8 +193,8 @@ func (x *stepper) settleHolders(p *pipe) {
 	w.Holders = kept
 }
 
-// patience fences an incarnation that lives, was told to stop, and has not confirmed it in time.
-func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) {
+// patience fences an incarnation that lives, was told to stop, and has not confirmed it in time. It says when it was told.
+func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) time.Time {
 	k := withdrawn{p.id, id, a}
 	since, ok := x.s.withdraw[k]
 	if !ok {
@@ -196,7 +204,7 @@ func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) {
 	until := since.Add(x.c.Stop)
 	if x.now.Before(until) {
 		x.wakeAt(until)
-		return
+		return since
 	}
 	live := x.e.Fleet.Live(id.Worker)
 	var u unit
@@ -209,6 +217,7 @@ func (x *stepper) patience(p *pipe, id fleet.ID, a plan.Attempt) {
 		x.log(true, "worker is fenced: it did not confirm in time that it stopped", "pipeline", int(p.id), "worker", id.Worker, "incarnation", id.Incarnation, "waited", x.c.Stop)
 		x.tell(p, true, record.EventFenced, "worker %s (incarnation %d) did not confirm within %v that it stopped: its key is deleted", id.Worker, id.Incarnation, x.c.Stop)
 	}
+	return since
 }
 
 // mayRun says that no older attempt stands in the way of this one.

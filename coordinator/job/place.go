@@ -2,7 +2,9 @@ package job
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"strait/checkpoint/protocol"
@@ -36,22 +38,30 @@ func (x *stepper) schedule() {
 		x.fail(BadPlan, fmt.Sprintf("job %s, pipeline %d: its control word is gone: the key was deleted by hand; submit the job again", x.f.ID, todo[0].id))
 		return
 	}
+	need := x.need(units, 1)
+	need.Kept = x.e.Queue.Kept
 	if until, why := x.e.Fleet.Paused(x.now); !until.IsZero() {
 		x.wakeAt(until)
+		x.waiter(&need, false)
 		x.pending(FleetPaused, why)
-		x.out.Waiting = true
 		return
 	}
-	spots, short := schedule.Place(schedule.Need{Units: units, Labels: x.labels()}, x.e.Fleet.Workers(x.f.ID, placing, x.e.Reserved))
-	if short != nil {
-		if x.c.Reject {
-			x.fail(NotPlaceable, fmt.Sprintf("job %s is not placeable: %s", x.f.ID, short.Message))
-			return
-		}
-		x.pending(short.Reason, short.Message)
-		x.out.Waiting = true
+	placed, short := schedule.Place(need, x.e.Fleet.Workers())
+	switch {
+	case short == nil:
+	case x.c.Reject:
+		x.fail(NotPlaceable, fmt.Sprintf("job %s is not placeable: %s", x.f.ID, short.Message))
+		return
+	case x.e.Queue.Full && x.st.Phase == state.JobPlanned:
+		x.fail(QueueFull, fmt.Sprintf("job %s does not fit and the queue is full, %d jobs wait already: %s; submit it again later, or raise coordinator.queue", x.f.ID, x.e.Queue.Len, short.Message))
+		return
+	default:
+		x.giveBack(placing)
+		x.waiter(&need, false)
+		x.pending(short.Reason, x.inQueue(short, &need, false))
 		return
 	}
+	spots := placed.Spots
 	if x.st.Phase == state.JobPlanned {
 		x.move(state.JobPending)
 	}
@@ -81,8 +91,79 @@ func (x *stepper) schedule() {
 			slots[s.Worker]++
 		}
 		x.tellPlaced(nil, 1, slots)
-		x.log(false, "job is placed", "pipelines", len(todo), "slots", len(units))
+		x.placedLog(placed.Note, "job is placed", "pipelines", len(todo), "slots", len(units))
 	}
+}
+
+// giveBack deletes grants that an earlier step, or leader, had begun to write for a job that waits now: two jobs that
+// each hold a part and wait for the rest would wait for ever.
+func (x *stepper) giveBack(placing map[plan.PipelineID]bool) {
+	for _, id := range x.slots() {
+		if g := x.f.Grants[id]; g.Value != nil && placing[g.Value.Pipeline] {
+			var u unit
+			u.remove(x.c.Tree.Slot(id.Worker, id.Slot), g.ModRev)
+			x.units = append(x.units, u)
+		}
+	}
+}
+
+// placedLog says what was placed, and what of the wishes could not be met.
+func (x *stepper) placedLog(note, msg string, args ...any) {
+	if note != "" {
+		args = append(args, "note", note)
+	}
+	x.log(note != "", msg, args...)
+}
+
+// need is what the scheduler is asked for.
+func (x *stepper) need(units []schedule.Unit, attempt plan.Attempt) schedule.Need {
+	n := schedule.Need{Job: x.f.ID, Units: units, Ask: record.Profile{MilliCPU: x.env.SlotMilliCPU, Memory: x.env.SlotMemory}, Labels: x.labels(),
+		Avoid: x.e.Fleet.Avoid(x.now), Strategy: x.c.Placement}
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %d", x.f.ID, attempt)
+	n.Seed = h.Sum64()
+	if len(x.f.Grants) > 0 {
+		n.Holds = map[string]bool{}
+		for id := range x.f.Grants {
+			n.Holds[id.Worker] = true
+		}
+	}
+	return n
+}
+
+// waiter puts the job into the queue: with what helps it soonest, where several of its pipelines wait.
+func (x *stepper) waiter(n *schedule.Need, restart bool) {
+	if w := x.out.Waiting; w != nil && w.Units <= len(n.Units) {
+		return
+	}
+	x.out.Waiting = &schedule.Waiter{Job: x.f.ID, Restart: restart, Priority: x.env.Priority, Created: x.f.Spec.CreateRev, Units: len(n.Units), Ask: n.Ask, Labels: n.Labels}
+}
+
+// inQueue is why something waits, with its turn and whether room is kept for it.
+func (x *stepper) inQueue(s *schedule.Short, n *schedule.Need, restart bool) string {
+	text, q := s.Message, x.e.Queue
+	since, of := q.Since, q.Len
+	if since.IsZero() {
+		since, of = x.now, of+1
+	}
+	if of > 1 {
+		text += fmt.Sprintf("; place %d of %d in the queue", min(q.Turn, of), of)
+	}
+	w := schedule.Waiter{Job: x.f.ID, Units: len(n.Units), Ask: n.Ask, Labels: n.Labels}
+	names := schedule.Keep(w, x.e.Fleet.Workers(), n.Kept)
+	switch from := since.Add(x.c.Patience); {
+	case len(names) == 0:
+	case restart || !x.now.Before(from):
+		const most = 8
+		if len(names) > most {
+			names = append(names[:most:most], fmt.Sprintf("%d more", len(names)-most))
+		}
+		text += "; what gets free on " + strings.Join(names, ", ") + " is kept for it"
+	default:
+		x.wakeAt(from)
+		text += "; from " + from.UTC().Format(time.TimeOnly) + " on what gets free is kept for it"
+	}
+	return clip(text, maxText)
 }
 
 // gang joins units so that a job is placed by one transaction; a job of very many pipelines takes several.
@@ -159,23 +240,44 @@ func (x *stepper) grant(p *pipe, units []schedule.Unit, spots []schedule.Spot) {
 	for i, u := range units {
 		s := spots[i]
 		l := x.e.Fleet.Live(s.Worker)
-		g := record.Grant{Header: record.Head, Incarnation: l.Incarnation, Job: x.f.ID, Pipeline: p.id, Attempt: p.word.Attempt}
+		g := &record.Grant{Header: record.Head, Incarnation: l.Incarnation, Job: x.f.ID, Pipeline: p.id, Attempt: p.word.Attempt, Profile: s.Profile, Endless: !p.bounded()}
 		for _, t := range u.Groups {
 			g.Groups = append(g.Groups, t.String())
 		}
-		x.granted[SlotID(s)] = &g
-		if old, ok := x.f.Grants[SlotID(s)]; ok && old.Value != nil && old.Value.Attempt == g.Attempt && old.Value.Pipeline == p.id && old.Value.Incarnation == g.Incarnation && slices.Equal(old.Value.Groups, g.Groups) {
+		id := SlotID{s.Worker, s.Slot}
+		x.grantsOn(id.Worker)[id.Slot] = g
+		x.granted[id] = g
+		if old, ok := x.f.Grants[id]; ok && old.Value != nil && old.Value.Attempt == g.Attempt && old.Value.Pipeline == p.id && old.Value.Incarnation == g.Incarnation &&
+			old.Value.Profile == g.Profile && slices.Equal(old.Value.Groups, g.Groups) {
 			continue // granted by an earlier step
 		}
 		var w unit
-		w.write(x.c.Tree.Slot(s.Worker, s.Slot), x.e.Fleet.Grants(s.Worker)[s.Slot].ModRev, record.MustEncode(&g))
+		w.write(x.c.Tree.Slot(s.Worker, s.Slot), x.e.Fleet.Grants(s.Worker)[s.Slot].ModRev, record.MustEncode(g))
 		w.conds = append(w.conds, Cond{Key: x.c.Tree.Worker(s.Worker), Rev: l.Incarnation, Create: true})
 		x.units = append(x.units, w)
 	}
 }
 
+// grantsOn are the grants of the job on a worker, by slot, with those that this step writes.
+func (x *stepper) grantsOn(worker string) map[int]*record.Grant {
+	if x.grants == nil {
+		x.grants = map[string]map[int]*record.Grant{}
+		for id, g := range x.f.Grants {
+			if x.grants[id.Worker] == nil {
+				x.grants[id.Worker] = map[int]*record.Grant{}
+			}
+			x.grants[id.Worker][id.Slot] = g.Value
+		}
+	}
+	if x.grants[worker] == nil {
+		x.grants[worker] = map[int]*record.Grant{}
+	}
+	return x.grants[worker]
+}
+
 // placeAgain places attempt a > 1: once its back-off is over, older attempts have stopped where they can, and the
-// fleet is not sick. So a link that broke because its other end died does not lead to a placement on the dead one.
+// fleet is not sick. An incarnation that others lost and that does not answer is not waited for, nor used: so a worker
+// that died is replaced before its key is gone, and does not cost a second restart.
 func (x *stepper) placeAgain(p *pipe) {
 	w := p.word
 	switch until, why := x.e.Fleet.Paused(x.now); {
@@ -186,22 +288,27 @@ func (x *stepper) placeAgain(p *pipe) {
 	case !protocol.OnlyWaiting(w.Holders):
 		p.waits = "waits for " + holders(w.Holders)
 		return
+	case p.plan == nil:
+		return
 	case !until.IsZero():
 		x.wakeAt(until)
 		p.waits = why
-		return
-	case p.plan == nil:
+		need := x.need(schedule.Units(p.plan, x.plan.SlotSharing), w.Attempt)
+		x.waiter(&need, true)
 		return
 	}
 	units := schedule.Units(p.plan, x.plan.SlotSharing)
 	last := p.f.Placement.Value
-	need := schedule.Need{Units: units, Labels: x.labels(), Last: func(g plan.TaskGroup) string { return schedule.At(last, g.Chain, g.Index) }}
-	spots, short := schedule.Place(need, x.e.Fleet.Workers(x.f.ID, map[plan.PipelineID]bool{p.id: true}, x.e.Reserved))
+	need := x.need(units, w.Attempt)
+	need.Last = func(g plan.TaskGroup) string { return schedule.At(last, g.Chain, g.Index) }
+	need.Without = x.without(w)
+	placed, short := schedule.Place(need, x.e.Fleet.Workers())
 	if short != nil {
-		p.waits = fmt.Sprintf("attempt %d %s", w.Attempt, short.Message)
-		x.out.Waiting = true
+		x.waiter(&need, true)
+		p.waits = fmt.Sprintf("attempt %d %s", w.Attempt, x.inQueue(short, &need, true))
 		return
 	}
+	spots := placed.Spots
 	p.placed = x.placement(p, units, spots)
 	if tooLarge(p.placed) {
 		p.placed = nil
@@ -214,6 +321,21 @@ func (x *stepper) placeAgain(p *pipe) {
 		slots[s.Worker]++
 	}
 	x.tellPlaced(p, w.Attempt, slots)
+	x.placedLog(placed.Note, "attempt is placed", "pipeline", int(p.id), "attempt", int64(w.Attempt), "slots", len(units))
+}
+
+// without are the workers that still live by their key, but whose older attempt was given up for lost.
+func (x *stepper) without(w *record.Word) map[string]string {
+	var out map[string]string
+	for _, h := range w.Holders {
+		if h.Waiting && x.e.Fleet.Fate(fleet.ID{Worker: h.Worker, Incarnation: h.Incarnation}) == fleet.Alive {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[h.Worker] = fmt.Sprintf("its link broke and it does not answer; attempt %d may still run there", h.Attempt)
+		}
+	}
+	return out
 }
 
 // placeCommitters places a committers-only attempt; it needs no slots.
@@ -229,10 +351,12 @@ func (x *stepper) placeCommitters(p *pipe) {
 	case p.plan == nil:
 		return
 	}
-	at, short := schedule.Committers(p.plan, p.f.Placement.Value, x.e.Fleet.Workers(x.f.ID, nil, nil))
+	need := x.need(nil, w.Attempt)
+	need.Labels, need.Without = nil, x.without(w)
+	at, short := schedule.Committers(p.plan, p.f.Placement.Value, need, x.e.Fleet.Workers())
 	if short != nil {
 		p.waits = "closing: " + short.Message
-		x.out.Waiting = true
+		x.waiter(&need, true)
 		return
 	}
 	pl := &record.Placement{Header: record.Head, Attempt: w.Attempt, Scope: w.Scope, Token: fmt.Sprintf("%s-%d", x.e.Token, p.id), Workers: map[string]record.PlacedWorker{}, Committers: at}
@@ -385,7 +509,7 @@ func (x *stepper) assign(p *pipe, pl *record.Placement) {
 				a.Committers = append(a.Committers, v)
 			}
 		}
-		a.Slots = x.slotsOf(p, name, &a)
+		x.slotsOf(p, name, &a)
 		var u unit
 		u.cond(t.Pipeline(x.f.ID, p.id), p.f.Word.ModRev)
 		u.cond(t.Placement(x.f.ID, p.id), p.f.Placement.ModRev)
@@ -394,23 +518,14 @@ func (x *stepper) assign(p *pipe, pl *record.Placement) {
 	}
 }
 
-// slotsOf are the numbers of the grants that a worker's part of an attempt uses: those there are and those that this
-// step writes.
-func (x *stepper) slotsOf(p *pipe, worker string, a *record.Assignment) []int {
-	var out []int
-	mine := func(g *record.Grant) bool {
-		return g != nil && g.Pipeline == p.id && g.Attempt == a.Attempt && g.Incarnation == a.Incarnation
-	}
-	for id, g := range x.f.Grants {
-		if id.Worker == worker && mine(g.Value) {
-			out = append(out, id.Slot)
+// slotsOf names the grants that a worker's part of an attempt uses, those there are and those that this step writes,
+// and adds up what they let it take.
+func (x *stepper) slotsOf(p *pipe, worker string, a *record.Assignment) {
+	for slot, g := range x.grantsOn(worker) {
+		if g != nil && g.Pipeline == p.id && g.Attempt == a.Attempt && g.Incarnation == a.Incarnation {
+			a.Slots = append(a.Slots, slot)
+			a.Memory += g.Profile.Memory
 		}
 	}
-	for id, g := range x.granted {
-		if id.Worker == worker && mine(g) {
-			out = append(out, id.Slot)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(a.Slots)
 }

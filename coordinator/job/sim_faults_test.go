@@ -34,6 +34,8 @@ var scenarios = []scenario{
 		s.m.do(func(m map[string]kv.Entry, rev int64) { delete(m, tree.Job(simJob)) })
 	}, anyEnd},
 	{"worker killed", func(s *sim) { s.kill(s.procs[0]); s.expire(s.procs[0]) }, finished},
+	{"worker dies, its peers tell", func(s *sim) { s.freeze(s.procs[0], true) }, finished},
+	{"worker hangs a while, its peers tell", func(s *sim) { s.freeze(s.procs[0], false) }, finished},
 	{"worker loses its key and goes on", func(s *sim) { s.expire(s.procs[0]) }, finished},
 	{"worker comes back", func(s *sim) {
 		s.kill(s.procs[0])
@@ -283,6 +285,11 @@ func randomRun(t *testing.T, seed int64) state.Job {
 			s.now = s.now.Add(time.Duration(rnd.Intn(15)) * time.Second)
 			for _, p := range s.procs {
 				s.notice(p)
+			}
+		case n == 96 && kills > 0:
+			kills--
+			if p := s.procs[rnd.Intn(len(s.procs))]; p.alive && !p.gone {
+				s.freeze(p, rnd.Intn(2) == 0)
 			}
 		case n == 94 && rnd.Intn(4) == 0:
 			s.wish([]string{"cancelled", "running", "stop it", "savepoint"}[rnd.Intn(4)])

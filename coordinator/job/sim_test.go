@@ -99,6 +99,10 @@ type proc struct {
 	until time.Time // it must have noticed by then that its key is gone
 	gone  bool
 	last  int64 // the last revision at which it had its key: it sees nothing newer without noticing
+	// frozen: it does nothing, and its peers find their links to it broken. later: then its key is gone if it is
+	// dead, else it goes on.
+	frozen bool
+	later  time.Time
 }
 
 // sim is the world.
@@ -151,9 +155,36 @@ func (s *sim) start(name string, slots int) *proc {
 	})
 	p := &proc{name: name, alive: true, seen: s.m.rev}
 	p.brain = &workermodel.Worker{Tree: tree, Name: name, Incarnation: s.m.rev, Target: s.target, Hooks: s.hooks}
+	p.brain.Hooks.Lost = s.lost
 	s.procs = append(s.procs, p)
 	s.log("worker %s starts as %d", name, s.m.rev)
 	return p
+}
+
+// lost are the workers of an attempt that do not answer, while their keys are there.
+func (s *sim) lost(r workermodel.Ref, a plan.Attempt) []string {
+	pl, err := record.Decode[record.Placement](s.m.now[tree.Placement(r.Job, r.Pipeline)].Value)
+	if err != nil || pl.Attempt != a {
+		return nil
+	}
+	var out []string
+	for _, p := range s.procs {
+		if at, ok := pl.Workers[p.name]; ok && at.Incarnation == p.brain.Incarnation && p.frozen && s.m.now[tree.Worker(p.name)].CreateRev == at.Incarnation {
+			out = append(out, p.name)
+		}
+	}
+	return out
+}
+
+// freeze makes a process do nothing any more: for ever if it is dead, and its key is gone after its TTL; else until a
+// leader has lost patience with it.
+func (s *sim) freeze(p *proc, dead bool) {
+	p.frozen, p.later = true, s.now.Add(s.conf.Stop+15*time.Second)
+	if dead {
+		s.kill(p)
+		p.later = s.now.Add(simTTL * time.Second)
+	}
+	s.log("worker %s (%d) does not answer any more", p.name, p.brain.Incarnation)
 }
 
 func (s *sim) submit(life string) {
@@ -177,6 +208,11 @@ func (s *sim) elect() {
 	s.lead = &leader{term: s.m.rev, fleet: fleet.New(s.now), facts: NewFacts(simJob), floor: s.m.rev}
 	s.log("leader %d", s.m.rev)
 	s.look(s.lead, s.m.rev)
+	for _, id := range sorted(s.lead.facts.Pipes) {
+		for _, name := range sorted(s.lead.facts.Pipes[id].Statuses) {
+			s.lead.broke(id, name, s.now)
+		}
+	}
 	for _, e := range s.m.at(s.m.rev).List(tree.Placements(simJob)) {
 		pl, _ := record.Decode[record.Placement](e.Value)
 		for _, name := range sorted(pl.Workers) {
@@ -215,6 +251,16 @@ func (l *leader) take(key string, e kv.Entry, now time.Time) {
 		}
 	case p.Job == simJob:
 		l.facts.Set(p, e)
+		if e.Exists() && (p.Kind == keys.KindTaskStatus || p.Kind == keys.KindAck) {
+			l.fleet.Heard(p.Worker, e.ModRev)
+			l.broke(p.Pipeline, p.Worker, now)
+		}
+	}
+}
+
+func (l *leader) broke(p plan.PipelineID, worker string, now time.Time) {
+	if st := l.facts.Pipes[p].Statuses[worker]; st.Value != nil && len(st.Value.Links) > 0 {
+		l.fleet.Broke(fleet.ID{Worker: worker, Incarnation: st.Value.Incarnation}, st.Value.Links, st.ModRev, now)
 	}
 }
 
@@ -374,7 +420,7 @@ func (s *sim) lastAct(p *proc) {
 // work lets a worker take a step; false: it has nothing to do.
 func (s *sim) work(p *proc) bool {
 	s.notice(p)
-	if !p.alive || p.gone && (s.rnd == nil || s.rnd.Intn(2) == 0) {
+	if p.frozen || !p.alive || p.gone && (s.rnd == nil || s.rnd.Intn(2) == 0) {
 		return false
 	}
 	most := s.m.rev
@@ -453,6 +499,14 @@ func (s *sim) settle(until func() bool) bool {
 			return until()
 		}
 		did := false
+		for _, p := range s.procs {
+			if !p.later.IsZero() && !s.now.Before(p.later) {
+				p.later, did = time.Time{}, true
+				if p.frozen = !p.alive; p.frozen {
+					s.expire(p)
+				}
+			}
+		}
 		for s.step() {
 			did = true
 			if len(s.bad) > 0 || until() {
@@ -465,7 +519,7 @@ func (s *sim) settle(until func() bool) bool {
 		if did {
 			continue
 		}
-		if s.lead.seen < s.m.rev || slices.ContainsFunc(s.procs, func(p *proc) bool { return p.alive && !p.gone && p.seen < s.m.rev }) {
+		if s.lead.seen < s.m.rev || slices.ContainsFunc(s.procs, func(p *proc) bool { return p.alive && !p.gone && !p.frozen && p.seen < s.m.rev }) {
 			if s.rnd == nil {
 				for _, p := range s.procs {
 					if !p.gone {
@@ -484,6 +538,9 @@ func (s *sim) settle(until func() bool) bool {
 		for _, p := range s.procs {
 			if p.gone && p.alive && (next.IsZero() || p.until.Before(next)) {
 				next = p.until
+			}
+			if !p.later.IsZero() && (next.IsZero() || p.later.Before(next)) {
+				next = p.later
 			}
 		}
 		if next.IsZero() {

@@ -6,7 +6,9 @@ import (
 
 	"strait/checkpoint/driver"
 	"strait/coordinator/fleet"
+	"strait/coordinator/schedule"
 	"strait/kv/keys"
+	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/physical"
 )
@@ -28,6 +30,12 @@ type Config struct {
 	Healthy time.Duration
 	// Linger is how long the keys of an ended job stay, for those who look at it; then only its history is left.
 	Linger time.Duration
+	// Patience is how long a job waits before what gets free is kept for it.
+	Patience time.Duration
+	// Placement says which worker takes what; empty: the one least in use.
+	Placement schedule.Strategy
+	// Suspect is how long a worker that others lost may take to answer before it is not waited for any more.
+	Suspect time.Duration
 	// MaxPause bounds the pause before a restart, which doubles.
 	MaxPause time.Duration
 }
@@ -38,7 +46,7 @@ func (c Config) Defaults() Config {
 		v *time.Duration
 		d time.Duration
 	}{{&c.Stop, 30 * time.Second}, {&c.Deploy, 5 * time.Minute}, {&c.Close, time.Minute}, {&c.Checkpoint, 10 * time.Minute},
-		{&c.Healthy, 10 * time.Minute}, {&c.Linger, time.Minute}, {&c.MaxPause, time.Minute}} {
+		{&c.Healthy, 10 * time.Minute}, {&c.Linger, time.Minute}, {&c.MaxPause, time.Minute}, {&c.Patience, time.Minute}, {&c.Suspect, time.Second}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -93,8 +101,8 @@ type Event struct {
 	// Plan is decoded from the plan keys; nil while there are none. PlanErr: they are there and cannot be read.
 	Plan    *physical.Plan
 	PlanErr error
-	// Reserved are slots promised to others by transactions still under way.
-	Reserved func(worker string, slot int) bool
+	// Queue is what is known of the jobs that wait for room.
+	Queue Queue
 	// Leader is the create revision of the leadership. Token is fresh randomness for the next placement.
 	Leader int64
 	Token  string
@@ -106,6 +114,15 @@ type Event struct {
 	Retire bool
 }
 
+// Queue is where a job stands among those that wait for room.
+type Queue struct {
+	Since     time.Time // when it was first seen to wait; zero: it does not
+	Turn, Len int       // its place, or the one it would get, from 1 on; how many wait
+	Full      bool      // no further job may wait
+	// Kept are workers whose room is kept for jobs that come before this one.
+	Kept map[string]plan.JobID
+}
+
 // Actions are what the shell does. At most one Write at a time: the next step waits until it came round.
 type Actions struct {
 	Write   *Write
@@ -113,8 +130,10 @@ type Actions struct {
 	Publish []*driver.Publish
 	// Wake: step again then, if nothing happens before; zero: only when something happens.
 	Wake time.Time
-	// Waiting: something is not placed for want of slots or workers; step again when the fleet changes.
-	Waiting bool
+	// Waiting: something is not placed for want of room; step again in its turn. nil: nothing waits.
+	Waiting *schedule.Waiter
+	// Grants are the slots that the job has been given by this step; those in Write count as in use from now on.
+	Grants map[SlotID]*record.Grant
 	// Log are facts for the log, written when the transaction is done.
 	Log []Line
 	// Bug is a step that must not be taken; nothing is written.

@@ -21,6 +21,7 @@ const (
 	BadJob         = "BadJob"
 	BadPlan        = "BadPlan"
 	NotPlaceable   = "NotPlaceable"
+	QueueFull      = "QueueFull"
 	FleetPaused    = "FleetPaused"
 	Cancelled      = "Cancelled"
 	PipelineFailed = "PipelineFailed"
@@ -48,6 +49,8 @@ type stepper struct {
 	told  []told // events of this step
 	// granted are the slots that this step gives, or finds given by an earlier one to the same attempt.
 	granted map[SlotID]*record.Grant
+	// grants are those of the job by worker and slot, made when first wanted.
+	grants map[string]map[int]*record.Grant
 	// failing is set when a pipeline fails for good: the step is taken again, with the whole job failing.
 	failing *failing
 }
@@ -299,7 +302,7 @@ func (x *stepper) planning() {
 		}
 	}
 	if _, ends := x.ending(); x.plan == nil && !ends && x.st.Phase != state.JobClosing {
-		if x.deployed() {
+		if x.f.Begun() {
 			x.fail(BadPlan, fmt.Sprintf("job %s: its stored plan is gone; submit it again", f.ID))
 		} else {
 			x.planNow()
@@ -313,6 +316,7 @@ func (x *stepper) planning() {
 	}
 	var list fault.List
 	x.env = logical.ReadEnv(x.plan.Env, &list) // it was checked when it was planned
+	x.st.Priority = x.env.Priority
 	if x.st.Phase == state.JobSubmitted {
 		x.st.Slots = x.plan.Slots(x.plan.SlotSharing)
 		if x.plan.JobName != "" {
@@ -321,16 +325,6 @@ func (x *stepper) planning() {
 		x.move(state.JobPlanned)
 		x.tell(nil, false, record.EventPlanned, "%s, %s needed", count(len(x.plan.Pipelines), "pipeline"), count(x.st.Slots, "slot"))
 	}
-}
-
-// deployed says that a pipeline of the job was begun.
-func (x *stepper) deployed() bool {
-	for _, p := range x.f.Pipes {
-		if p.Word.Exists() {
-			return true
-		}
-	}
-	return false
 }
 
 func (x *stepper) planNow() {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,34 +209,89 @@ func TestFreeRestartAndHealing(t *testing.T) {
 	}
 }
 
-// TestLinkBroken: both ends of a broken link report it, its cause being a worker whose key is still there. One
-// restart, and none of it on the dead worker.
-func TestLinkBroken(t *testing.T) {
+// running waits until an attempt runs and returns its workers.
+func (s *sim) running(a plan.Attempt) map[string]record.PlacedWorker {
+	s.t.Helper()
+	s.until(fmt.Sprintf("attempt %d runs", a), func() bool { w := s.word(1); return w != nil && w.Attempt == a && w.Phase == state.PipelineRunning })
+	pl, _ := record.Decode[record.Placement](s.m.now[tree.Placement(simJob, 1)].Value)
+	return pl.Workers
+}
+
+func (s *sim) proc(name string) *proc {
+	return s.procs[slices.IndexFunc(s.procs, func(p *proc) bool { return p.name == name && p.alive })]
+}
+
+// TestDeadWorkerIsReplaced: a worker dies while its key is still there and its peer tells that the link broke. The
+// next attempt is placed on the others as soon as its time to answer is over, and runs there unless its sinks need
+// the clock. One restart, uncounted, and none when the key goes at last.
+func TestDeadWorkerIsReplaced(t *testing.T) {
+	for _, kind := range kinds {
+		s := with(t, kind, hanging(workermodel.Drain, 1), "w1", "w2", "w3")
+		was := s.running(1)
+		dead := sorted(was)[0]
+		s.freeze(s.proc(dead), true)
+		now := s.running(2)
+		if _, again := now[dead]; again || len(now) != 2 {
+			s.fatal("%s: %v dead, attempt 2 is on %v", kind, dead, now)
+		}
+		waited := s.now.Sub(t0)
+		w := s.word(1)
+		switch {
+		case kind == "upsert":
+			if waited != (simTTL+simTTL+simLimit)*time.Second || len(w.Holders) != 0 {
+				s.fatal("%s: it ran after %v: %+v", kind, waited, w)
+			}
+		case waited != time.Second || len(w.Holders) != 1 || w.Holders[0].Worker != dead || !w.Holders[0].Waiting:
+			s.fatal("%s: it ran after %v: %+v", kind, waited, w)
+		}
+		s.finish(kind, state.JobFinished)
+		if w := s.word(1); w.Attempt != 2 || len(s.status().Failures) != 1 || w.RestartsUsed != 0 {
+			s.fatal("%s: %+v %+v", kind, w, s.status().Failures)
+		}
+	}
+}
+
+// TestDeadWorkerWithoutRoomElsewhere: where nobody else has room the attempt waits for the dead one's key, and says
+// so; it is not placed on it.
+func TestDeadWorkerWithoutRoomElsewhere(t *testing.T) {
+	s := with(t, "none", hanging(workermodel.Drain, 1), "w1")
+	s.procs[0].brain.Hooks = s.hooks
+	s.start("w2", 1)
+	s.procs[1].brain.Hooks.Lost = s.lost
+	if was := s.running(1); len(was) == 1 {
+		s.fatal("on one worker alone: %v", was)
+	}
+	s.freeze(s.proc("w1"), true)
+	s.until("waits", func() bool { st := s.status(); return strings.Contains(st.Message, "does not answer") })
+	const want = "pipeline 1: attempt 2 needs 2 slots, 1 is free on 1 worker: w2 1/1; not counted: w1 (its link broke and it does not answer; attempt 1 may still run there); no slot for 1/0/1; what gets free on w1 is kept for it"
+	if got := s.status().Message; got != want {
+		s.fatal("got  %s\nwant %s", got, want)
+	}
+	s.start("w3", 1)
+	s.finish("another came", state.JobFinished)
+	if d := s.now.Sub(t0); d > simTTL*time.Second {
+		s.fatal("it took %v", d)
+	}
+}
+
+// TestLinkBetweenTheLiving: a link breaks between workers that both answer. They are not put together again while
+// there is another way.
+func TestLinkBetweenTheLiving(t *testing.T) {
 	s := with(t, "none", hanging(workermodel.Drain, 1), "w1", "w2", "w3")
-	s.until("running", func() bool { w := s.word(1); return w != nil && w.Phase == state.PipelineRunning })
-	s.kill(s.procs[0]) // its key stays for now
-	key := tree.TaskStatus("w2", simJob, 1)
-	s.m.do(func(m map[string]kv.Entry, rev int64) {
-		st, _ := record.Decode[record.TaskStatus](m[key].Value)
-		st.State, st.Links, st.Failure = state.TaskFailed, []string{"w1"}, &record.Failure{Message: "connection reset by w1"}
-		put(m, key, record.MustEncode(st), rev)
-	})
-	for range 50 {
-		for s.step() {
+	was := sorted(s.running(1))
+	s.proc(was[0]).brain.Hooks.Lost = func(_ workermodel.Ref, a plan.Attempt) []string {
+		if a == 1 {
+			return []string{was[1]}
 		}
-		for _, p := range s.procs {
-			s.work(p)
-		}
+		return nil
 	}
-	if w := s.word(1); w.Attempt != 2 || len(w.Holders) != 1 || w.Holders[0].Worker != "w1" {
-		s.fatal("%+v", w)
+	now := s.running(2)
+	_, one := now[was[0]]
+	_, other := now[was[1]]
+	if one && other || s.now != t0 {
+		s.fatal("%v, then %v after %v", was, now, s.now.Sub(t0))
 	}
-	s.now = s.now.Add(8 * time.Second)
-	s.expire(s.procs[0])
-	s.finish("after the key is gone", state.JobFinished)
-	if w := s.word(1); w.Attempt != 2 || len(s.status().Failures) != 1 || w.RestartsUsed != 0 {
-		s.fatal("%+v %+v", w, s.status().Failures)
-	}
+	s.finish("elsewhere", state.JobFinished)
 }
 
 // TestEachPhaseFound: whatever phase a new leader finds a job in, it takes it to an end; what it cannot read it leaves

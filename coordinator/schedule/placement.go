@@ -63,24 +63,38 @@ func Singles(p *physical.Pipeline, chains []record.PlacedChain) (enumerators, co
 func Commits(v *physical.Vertex) bool { return v.Sink != nil && (v.Sink.TwoPhase || v.Sink.Aggregated) }
 
 // Committers places the committers of a committers-only attempt: where they were, else on the least used worker.
-func Committers(p *physical.Pipeline, last *record.Placement, fleet []Worker) (map[plan.VertexID]string, *Short) {
-	open, short := eligible(Need{}, fleet)
-	if short != nil {
+// Suspects, and workers that must not be taken, are taken only rather than none.
+func Committers(p *physical.Pipeline, last *record.Placement, n Need, fleet []Worker) (map[plan.VertexID]string, *Short) {
+	var open []bin
+	var short *Short
+	for _, closed := range []bool{true, false} {
 		// Closing has no use for slots, so it runs where nothing new would be placed rather than nowhere.
-		fleet = slices.Clone(fleet)
-		for i := range fleet {
-			fleet[i].Closed = ""
+		at := fleet
+		if !closed {
+			at = slices.Clone(fleet)
+			for i := range at {
+				at[i].Closed = ""
+			}
+			n.Without = nil
 		}
-		if open, short = eligible(Need{}, fleet); short != nil {
-			return nil, &Short{short.Reason, "committers need a worker; " + short.Message}
+		if open, short = eligible(&n, at); short == nil {
+			break
 		}
 	}
-	least := open[0]
+	if short != nil {
+		return nil, &Short{short.Reason, "committers need a worker; " + short.Message}
+	}
+	if n.Avoid != nil {
+		if trusted := slices.DeleteFunc(slices.Clone(open), func(b bin) bool { return n.Avoid.Suspects[b.w.Name] }); len(trusted) > 0 {
+			open = trusted
+		}
+	}
+	least := 0
 	live := map[string]bool{}
-	for _, b := range open {
-		live[b.w.Name] = true
-		if b.before(least) {
-			least = b
+	for i := range open {
+		live[open[i].w.Name] = true
+		if open[i].ratio() < open[least].ratio() {
+			least = i
 		}
 	}
 	out := map[plan.VertexID]string{}
@@ -88,7 +102,7 @@ func Committers(p *physical.Pipeline, last *record.Placement, fleet []Worker) (m
 		if !Commits(v) {
 			continue
 		}
-		out[v.ID] = least.w.Name
+		out[v.ID] = open[least].w.Name
 		if last != nil && live[last.Committers[v.ID]] {
 			out[v.ID] = last.Committers[v.ID]
 		}

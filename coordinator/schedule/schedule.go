@@ -2,30 +2,74 @@ package schedule
 
 import (
 	"cmp"
-	"container/heap"
-	"fmt"
 	"slices"
-	"sort"
-	"strings"
 
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/physical"
 )
 
-// Worker is a live worker as the scheduler sees it.
+// Worker is a live worker as the scheduler sees it. It is read, never changed.
 type Worker struct {
 	Name        string
 	Incarnation int64
-	Slots       int
+	Dynamic     bool           // slots are cut from Total on demand
+	Slots       int            // of a worker that is not dynamic
+	Total       record.Profile // what tasks may take; a zero field: the worker does not say
 	Labels      map[string]string
 	Protocol    [2]int
 	Closed      string // why nothing new is placed here: leaving, draining, …; empty: open
-	// Taken are the slots in use by others than the pipelines being placed.
-	Taken map[int]bool
-	// Own are slots that these pipelines hold from older attempts on this incarnation; they are used again first.
-	Own map[int]plan.PipelineID
+	// Held are the slots granted here, or promised by a write under way, by number. Used is what they take together.
+	Held []Held
+	Used record.Profile
+	Load Load
 }
+
+// Held is a slot in use.
+type Held struct {
+	Slot     int
+	Job      plan.JobID
+	Pipeline plan.PipelineID
+	Profile  record.Profile
+	Endless  bool // not given back before somebody ends the job
+}
+
+// DefaultProfile is what a slot of a dynamic worker takes where the job does not say.
+var DefaultProfile = record.Profile{MilliCPU: 250, Memory: 64 << 20}
+
+// Slot is what one slot of a job that asks for ask takes here. A fixed slot is at least its share of the worker.
+func (w *Worker) Slot(ask record.Profile) record.Profile {
+	least := DefaultProfile
+	if w.Dynamic {
+		if ask.MilliCPU > 0 {
+			least.MilliCPU = 0
+		}
+		if ask.Memory > 0 {
+			least.Memory = 0
+		}
+	} else if least = (record.Profile{}); w.Slots > 0 {
+		least = record.Profile{MilliCPU: w.Total.MilliCPU / w.Slots, Memory: w.Total.Memory / int64(w.Slots)}
+	}
+	return record.Profile{MilliCPU: max(ask.MilliCPU, least.MilliCPU), Memory: max(ask.Memory, least.Memory)}
+}
+
+// room is how many slots of that size there are beside n in use that take used together.
+func (w *Worker) room(per record.Profile, n int, used record.Profile) int {
+	room := w.Slots - n
+	if w.Dynamic {
+		room = maxSlots - n
+	}
+	if per.MilliCPU > 0 {
+		room = min(room, (w.Total.MilliCPU-used.MilliCPU)/per.MilliCPU)
+	}
+	if per.Memory > 0 {
+		room = min(room, int((w.Total.Memory-used.Memory)/per.Memory))
+	}
+	return max(room, 0)
+}
+
+// maxSlots bounds the slots of a dynamic worker: the numbers stay small whatever it says of itself.
+const maxSlots = 4096
 
 // Unit is what occupies one slot: these task groups of one pipeline.
 type Unit struct {
@@ -33,18 +77,40 @@ type Unit struct {
 	Groups   []plan.TaskGroup
 }
 
-// Need is what has to be placed at once.
+// Need is what has to be placed at once, for one job.
 type Need struct {
+	Job    plan.JobID
 	Units  []Unit
+	Ask    record.Profile    // what the job says that a slot of it takes; zero fields: it does not say
 	Labels map[string]string // every one must match
 	// Last tells where a task group ran last; that worker is taken again where it can be.
 	Last func(g plan.TaskGroup) string
+	// Holds are the workers where slots are held by these pipelines themselves: they are used again first.
+	Holds map[string]bool
+	// Without are workers that must not be taken, and why.
+	Without map[string]string
+	// Kept are workers whose room is kept for another job that waits.
+	Kept map[string]plan.JobID
+	// Avoid are workers better not taken.
+	Avoid *Avoid
+
+	Strategy Strategy
+	Seed     uint64 // decides ties, and all of it with Random
+
+	pipelines map[plan.PipelineID]bool // of Units
 }
 
-// Spot is where a unit goes.
+// Spot is where a unit goes and what it takes there.
 type Spot struct {
-	Worker string
-	Slot   int
+	Worker  string
+	Slot    int
+	Profile record.Profile
+}
+
+// Placed is the answer of Place. Note says, in plain words, which wish of the need was not met.
+type Placed struct {
+	Spots []Spot
+	Note  string
 }
 
 // Units lists the units of a pipeline, in an order in which neighbours should share a worker.
@@ -70,155 +136,66 @@ func Units(p *physical.Pipeline, sharing bool) []Unit {
 	return out
 }
 
-// Short says why a job does not fit. Reason is one word for programs, Message for people.
-type Short struct {
-	Reason  string
-	Message string
-}
-
-// Error implements error.
-func (s *Short) Error() string { return s.Message }
-
-// The reasons.
-const (
-	NoWorkers     = "NoWorkers"
-	LabelMismatch = "LabelMismatch"
-	SlotsShort    = "SlotsShort"
-)
-
-// Place finds a spot for every unit, in their order, or says why there is none.
-func Place(n Need, fleet []Worker) ([]Spot, *Short) {
-	open, short := eligible(n, fleet)
-	if short != nil {
-		return nil, short
-	}
-	free := 0
-	for _, b := range open {
-		free += len(b.free)
-	}
-	if free < len(n.Units) {
-		return nil, shortOf(len(n.Units), free, open, fleet)
-	}
-	owner := make([]int, len(n.Units)) // index into open, -1: not yet
-	byName := map[string]int{}
-	for i, b := range open {
-		byName[b.w.Name] = i
-	}
-	rest := 0
-	for i, u := range n.Units {
-		owner[i] = -1
-		if at, ok := byName[last(n, u)]; ok && open[at].give(1) {
-			owner[i] = at
-		} else {
-			rest++
+// Place finds a spot for every unit, in their order, or says why there is none. fleet is sorted by name.
+func Place(n Need, fleet []Worker) (Placed, *Short) {
+	if len(n.Holds) > 0 {
+		n.pipelines = map[plan.PipelineID]bool{}
+		for _, u := range n.Units {
+			n.pipelines[u.Pipeline] = true
 		}
 	}
-	fill(owner, spread(open, rest))
-	spots := make([]Spot, len(owner))
-	for i, at := range owner {
-		spots[i] = Spot{open[at].w.Name, open[at].slot(n.Units[i].Pipeline)}
+	open, short := eligible(&n, fleet)
+	if short != nil {
+		return Placed{}, short
 	}
-	return spots, nil
+	if room(open) < len(n.Units) {
+		return Placed{}, shortOf(&n, open, fleet)
+	}
+	open, note := n.Avoid.leave(&n, open)
+	owner := assign(&n, open)
+	return Placed{number(&n, open, owner), note}, nil
 }
 
-func last(n Need, u Unit) string {
-	if n.Last == nil {
-		return ""
+func room(open []bin) int {
+	n := 0
+	for i := range open {
+		n += open[i].room
 	}
+	return n
+}
+
+// assign gives every unit a worker: the last one where it can be, the others as the strategy says.
+func assign(n *Need, open []bin) []int {
+	owner := make([]int, len(n.Units)) // index into open, -1: not yet
+	rest := len(n.Units)
+	for i := range owner {
+		owner[i] = -1
+	}
+	if n.Last != nil {
+		byName := make(map[string]int, len(open))
+		for i := range open {
+			byName[open[i].w.Name] = i
+		}
+		for i, u := range n.Units {
+			if at, ok := byName[last(n, u)]; ok && open[at].given < open[at].room {
+				open[at].given++
+				owner[i], rest = at, rest-1
+			}
+		}
+	}
+	got := make([]int, len(open))
+	n.Strategy.spread(n, open, rest, got)
+	fill(owner, got)
+	return owner
+}
+
+func last(n *Need, u Unit) string {
 	for _, g := range u.Groups {
 		if w := n.Last(g); w != "" {
 			return w
 		}
 	}
 	return ""
-}
-
-// bin is a worker while units are given out.
-type bin struct {
-	w     *Worker
-	free  []int // slot numbers not taken, ascending
-	used  int   // slots in use before
-	given int   // units promised in this round
-}
-
-func (b *bin) give(n int) bool {
-	if b.given+n > len(b.free) {
-		return false
-	}
-	b.given += n
-	return true
-}
-
-// slot takes a free slot: one the pipeline holds already, else one nobody does, else any.
-func (b *bin) slot(p plan.PipelineID) int {
-	best := 0
-	rank := func(n int) int {
-		switch own, held := b.w.Own[n]; {
-		case held && own == p:
-			return 0
-		case !held:
-			return 1
-		}
-		return 2
-	}
-	for i := range b.free {
-		if rank(b.free[i]) < rank(b.free[best]) {
-			best = i
-		}
-	}
-	n := b.free[best]
-	b.free = slices.Delete(b.free, best, best+1)
-	return n
-}
-
-// before orders workers by the share of slots in use; ties by units given, then by name.
-func (b *bin) before(o *bin) bool {
-	x, y := (b.used+b.given)*o.w.Slots, (o.used+o.given)*b.w.Slots
-	if x != y {
-		return x < y
-	}
-	if b.given != o.given {
-		return b.given < o.given
-	}
-	return b.w.Name < o.w.Name
-}
-
-type bins []*bin
-
-func (h bins) Len() int           { return len(h) }
-func (h bins) Less(i, j int) bool { return h[i].before(h[j]) }
-func (h bins) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *bins) Push(x any)        { *h = append(*h, x.(*bin)) }
-func (h *bins) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
-// spread gives n units to the workers least in use and returns how many each got, by index of open.
-func spread(open []*bin, n int) []int {
-	got := make([]int, len(open))
-	index := map[*bin]int{}
-	h := bins{}
-	for i, b := range open {
-		index[b] = i
-		if b.given < len(b.free) {
-			h = append(h, b)
-		}
-	}
-	heap.Init(&h)
-	for ; n > 0; n-- {
-		b := h[0]
-		b.given++
-		got[index[b]]++
-		if b.given < len(b.free) {
-			heap.Fix(&h, 0)
-		} else {
-			heap.Pop(&h)
-		}
-	}
-	return got
 }
 
 // fill hands the counts out in runs: neighbours share a worker, which keeps ranges few.
@@ -236,41 +213,130 @@ func fill(owner, got []int) {
 	}
 }
 
-// eligible sorts the workers that may take units by name.
-func eligible(n Need, fleet []Worker) ([]*bin, *Short) {
-	if len(fleet) == 0 {
-		return nil, &Short{NoWorkers, fmt.Sprintf("needs %s, no worker is there; start one with `stctl serve worker`", slots(len(n.Units)))}
+// number chooses the slots: those that the unit's pipeline holds already, then what the others being placed hold,
+// then the smallest free numbers. So what is held besides never grows over the room of a worker.
+func number(n *Need, open []bin, owner []int) []Spot {
+	spots := make([]Spot, len(owner))
+	for i, at := range owner {
+		b := &open[at]
+		spots[i] = Spot{b.w.Name, -1, b.per}
+		if j := slices.IndexFunc(b.own, func(h Held) bool { return h.Pipeline == n.Units[i].Pipeline }); j >= 0 {
+			spots[i].Slot = b.own[j].Slot
+			b.own = slices.Delete(b.own, j, j+1)
+		}
 	}
-	var out []*bin
-	labels, closed := 0, 0
-	for i := range fleet {
-		w := &fleet[i]
-		if !match(n.Labels, w.Labels) {
-			labels++
-			continue
+	for i, at := range owner {
+		if spots[i].Slot < 0 {
+			spots[i].Slot = open[at].number()
 		}
-		if _, ok := record.CommonProtocol(record.Protocol, w.Protocol); !ok || w.Closed != "" {
-			closed++
-			continue
+	}
+	return spots
+}
+
+// bin is a worker while units are given out.
+type bin struct {
+	w     *Worker
+	per   record.Profile // what a slot takes here
+	room  int            // slots that can be given
+	given int
+	used  int            // slots in use by others
+	taken record.Profile // what those take
+	own   []Held         // slots of the pipelines being placed
+	rank  int            // decides ties
+	// next free number: at, and how far Held was looked through
+	at, seen int
+}
+
+func (b *bin) number() int {
+	if len(b.own) > 0 {
+		n := b.own[0].Slot
+		b.own = b.own[1:]
+		return n
+	}
+	for ; ; b.at++ {
+		for b.seen < len(b.w.Held) && b.w.Held[b.seen].Slot < b.at {
+			b.seen++
 		}
-		b := &bin{w: w}
-		for s := range w.Slots {
-			if w.Taken[s] {
-				b.used++
-			} else {
-				b.free = append(b.free, s)
+		if b.seen == len(b.w.Held) || b.w.Held[b.seen].Slot != b.at {
+			b.at++
+			return b.at - 1
+		}
+	}
+}
+
+// newBin looks how much room a worker has for a need.
+func newBin(n *Need, w *Worker) bin {
+	b := bin{w: w, per: w.Slot(n.Ask), used: len(w.Held), taken: w.Used}
+	if n.Holds[w.Name] {
+		for _, h := range w.Held {
+			if h.Job == n.Job && n.pipelines[h.Pipeline] {
+				b.own = append(b.own, h)
+				b.used--
+				b.taken = minus(b.taken, h.Profile)
 			}
 		}
-		out = append(out, b)
 	}
-	slices.SortFunc(out, func(a, b *bin) int { return cmp.Compare(a.w.Name, b.w.Name) })
-	if len(out) == 0 && labels > 0 {
-		return nil, &Short{LabelMismatch, fmt.Sprintf("needs a worker labelled %s, none of the %s is; start one with --label or change env.tag_filter", pairs(n.Labels), workers(len(fleet)))}
+	b.room = w.room(b.per, b.used, b.taken)
+	return b
+}
+
+func minus(a, b record.Profile) record.Profile {
+	return record.Profile{MilliCPU: a.MilliCPU - b.MilliCPU, Memory: a.Memory - b.Memory}
+}
+
+// refused says why a worker takes nothing of a need; empty: it does.
+func refused(n *Need, w *Worker) string {
+	if why := unfit(n, w); why != "" {
+		return why
 	}
-	if len(out) == 0 {
-		return nil, &Short{NoWorkers, fmt.Sprintf("needs %s, but nothing new is placed on %s", slots(len(n.Units)), why(fleet))}
+	if w.Closed != "" {
+		return w.Closed
 	}
-	return out, nil
+	if why := n.Without[w.Name]; why != "" {
+		return why
+	}
+	if job, ok := n.Kept[w.Name]; ok {
+		return "kept for job " + string(job)
+	}
+	return ""
+}
+
+// unfit is refused as far as it does not pass with time.
+func unfit(n *Need, w *Worker) string {
+	if !match(n.Labels, w.Labels) {
+		return labelsDiffer
+	}
+	if _, ok := record.CommonProtocol(record.Protocol, w.Protocol); !ok {
+		return protocolDiffers(w)
+	}
+	return ""
+}
+
+// eligible are the workers that may take units, by name.
+func eligible(n *Need, fleet []Worker) ([]bin, *Short) {
+	open := make([]bin, 0, len(fleet))
+	turn := 0
+	if len(fleet) > 0 {
+		turn = int(n.Seed % uint64(len(fleet)))
+	}
+	for i := range fleet {
+		w := &fleet[i]
+		if refused(n, w) != "" {
+			continue
+		}
+		b := newBin(n, w)
+		if b.rank = i - turn; b.rank < 0 {
+			b.rank += len(fleet)
+		}
+		open = append(open, b)
+	}
+	if len(open) == 0 {
+		return nil, nobody(n, fleet)
+	}
+	if !slices.IsSortedFunc(open, func(a, b bin) int { return cmp.Compare(a.w.Name, b.w.Name) }) {
+		slices.SortFunc(open, func(a, b bin) int { return cmp.Compare(a.w.Name, b.w.Name) })
+	}
+	return open, nil
 }
 
 func match(want, have map[string]string) bool {
@@ -280,79 +346,4 @@ func match(want, have map[string]string) bool {
 		}
 	}
 	return true
-}
-
-func shortOf(need, free int, open []*bin, fleet []Worker) *Short {
-	var b strings.Builder
-	fmt.Fprintf(&b, "needs %s, %d %s free on %s", slots(need), free, map[bool]string{true: "is", false: "are"}[free == 1], workers(len(open)))
-	const most = 8
-	for i, x := range open {
-		if i == most {
-			fmt.Fprintf(&b, ", and %d more", len(open)-most)
-			break
-		}
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		fmt.Fprintf(&b, "%s%s %d/%d", sep, x.w.Name, len(x.free), x.w.Slots)
-	}
-	if len(open) < len(fleet) {
-		fmt.Fprintf(&b, "; not counted: %s", skipped(open, fleet))
-	}
-	return &Short{SlotsShort, b.String()}
-}
-
-func skipped(open []*bin, fleet []Worker) string {
-	var rest []Worker
-	for _, w := range fleet {
-		if !slices.ContainsFunc(open, func(b *bin) bool { return b.w.Name == w.Name }) {
-			rest = append(rest, w)
-		}
-	}
-	return why(rest)
-}
-
-func why(fleet []Worker) string {
-	fleet = slices.Clone(fleet)
-	sort.Slice(fleet, func(i, j int) bool { return fleet[i].Name < fleet[j].Name })
-	var out []string
-	for i, w := range fleet {
-		if i == 8 {
-			out = append(out, fmt.Sprintf("and %d more", len(fleet)-8))
-			break
-		}
-		reason := w.Closed
-		if _, ok := record.CommonProtocol(record.Protocol, w.Protocol); !ok {
-			reason = fmt.Sprintf("speaks protocol %d to %d, this coordinator %d to %d", w.Protocol[0], w.Protocol[1], record.Protocol[0], record.Protocol[1])
-		}
-		if reason == "" {
-			reason = "labels do not match"
-		}
-		out = append(out, w.Name+" ("+reason+")")
-	}
-	return strings.Join(out, ", ")
-}
-
-func slots(n int) string {
-	if n == 1 {
-		return "1 slot"
-	}
-	return fmt.Sprintf("%d slots", n)
-}
-
-func workers(n int) string {
-	if n == 1 {
-		return "1 worker"
-	}
-	return fmt.Sprintf("%d workers", n)
-}
-
-func pairs(m map[string]string) string {
-	var out []string
-	for k, v := range m {
-		out = append(out, k+"="+v)
-	}
-	sort.Strings(out)
-	return strings.Join(out, ",")
 }

@@ -3,10 +3,9 @@ package schedule
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"strait/kv/record"
 	"strait/plan"
@@ -33,11 +32,26 @@ func pipeline(id plan.PipelineID, par ...int) *physical.Pipeline {
 }
 
 func worker(name string, slots int, taken ...int) Worker {
-	w := Worker{Name: name, Incarnation: 7, Slots: slots, Protocol: [2]int{1, 1}, Taken: map[int]bool{}, Own: map[int]plan.PipelineID{}}
+	w := Worker{Name: name, Incarnation: 7, Slots: slots, Protocol: [2]int{1, 1}}
 	for _, n := range taken {
-		w.Taken[n] = true
+		hold(&w, Held{Slot: n, Job: "other", Pipeline: 1})
 	}
 	return w
+}
+
+// cut is a worker with dynamic slots.
+func cut(name string, milli int, memory int64) Worker {
+	return Worker{Name: name, Incarnation: 7, Dynamic: true, Total: record.Profile{MilliCPU: milli, Memory: memory}, Protocol: [2]int{1, 1}}
+}
+
+func hold(w *Worker, h Held) {
+	if h.Profile == (record.Profile{}) {
+		h.Profile = w.Slot(record.Profile{})
+	}
+	w.Held = append(w.Held, h)
+	slices.SortFunc(w.Held, func(a, b Held) int { return a.Slot - b.Slot })
+	w.Used.MilliCPU += h.Profile.MilliCPU
+	w.Used.Memory += h.Profile.Memory
 }
 
 func chains(cs []record.PlacedChain) string {
@@ -52,8 +66,9 @@ func TestPlace(t *testing.T) {
 	f := func(name string, p *physical.Pipeline, sharing bool, fleet []Worker, last func(plan.TaskGroup) string, want string) {
 		t.Helper()
 		units := Units(p, sharing)
-		spots, short := Place(Need{Units: units, Last: last}, fleet)
-		got := ""
+		slices.SortFunc(fleet, func(a, b Worker) int { return strings.Compare(a.Name, b.Name) })
+		placed, short := Place(Need{Units: units, Last: last}, fleet)
+		got, spots := "", placed.Spots
 		if short != nil {
 			got = short.Reason + ": " + short.Message
 		} else {
@@ -73,14 +88,14 @@ func TestPlace(t *testing.T) {
 	f("last worker preferred", pipeline(1, 2), true, two(), func(g plan.TaskGroup) string { return []string{"w2", "w2"}[g.Index] }, "0:w2[0,2)")
 	f("last worker gone", pipeline(1, 2), true, two(), func(g plan.TaskGroup) string { return []string{"w9", "w2"}[g.Index] }, "0:w1[0,1) 0:w2[1,2)")
 	f("too few", pipeline(1, 6), true, []Worker{worker("w1", 4, 0, 1), worker("w2", 4, 2, 3)}, nil,
-		"SlotsShort: needs 6 slots, 4 are free on 2 workers: w1 2/4, w2 2/4")
+		"SlotsShort: needs 6 slots, 4 are free on 2 workers: w1 2/4, w2 2/4; no slot for 1/0/4, 1/0/5; held by other (4)")
 	f("nobody", pipeline(1, 1), true, nil, nil, "NoWorkers: needs 1 slot, no worker is there; start one with `stctl serve worker`")
 	full := worker("w1", 1, 0)
-	f("one short", pipeline(1, 1), true, []Worker{full}, nil, "SlotsShort: needs 1 slot, 0 are free on 1 worker: w1 0/1")
+	f("one short", pipeline(1, 1), true, []Worker{full}, nil, "SlotsShort: needs 1 slot, 0 are free on 1 worker: w1 0/1; held by other (1)")
 	leaving, old := worker("w1", 4), worker("w3", 4)
 	leaving.Closed, old.Protocol = "leaving", [2]int{2, 3}
 	f("closed", pipeline(1, 2), true, []Worker{leaving, worker("w2", 1), old}, nil,
-		"SlotsShort: needs 2 slots, 1 is free on 1 worker: w2 1/1; not counted: w1 (leaving), w3 (speaks protocol 2 to 3, this coordinator 1 to 1)")
+		"SlotsShort: needs 2 slots, 1 is free on 1 worker: w2 1/1; not counted: w1 (leaving), w3 (speaks protocol 2 to 3, this coordinator 1 to 1); no slot for 1/0/1; even with nothing else running there is room for 1: start more workers or lower the parallelism")
 	f("all closed", pipeline(1, 2), true, []Worker{leaving, old}, nil,
 		"NoWorkers: needs 2 slots, but nothing new is placed on w1 (leaving), w3 (speaks protocol 2 to 3, this coordinator 1 to 1)")
 }
@@ -90,9 +105,9 @@ func TestLabels(t *testing.T) {
 	a.Labels = map[string]string{"zone": "a"}
 	b.Labels = map[string]string{"zone": "b", "disk": "ssd"}
 	units := Units(pipeline(1, 2), true)
-	spots, short := Place(Need{Units: units, Labels: map[string]string{"zone": "b"}}, []Worker{a, b})
-	if short != nil || chains(Chains(units, spots)) != "0:w2[0,2)" {
-		t.Error(spots, short)
+	placed, short := Place(Need{Units: units, Labels: map[string]string{"zone": "b"}}, []Worker{a, b})
+	if short != nil || chains(Chains(units, placed.Spots)) != "0:w2[0,2)" {
+		t.Error(placed, short)
 	}
 	_, short = Place(Need{Units: units, Labels: map[string]string{"zone": "c"}}, []Worker{a, b})
 	if short == nil || short.Reason != LabelMismatch || short.Message != "needs a worker labelled zone=c, none of the 2 workers is; start one with --label or change env.tag_filter" {
@@ -103,11 +118,24 @@ func TestLabels(t *testing.T) {
 // A full fleet can restart: what the pipeline holds itself is free to it, and used again in place.
 func TestOwnSlots(t *testing.T) {
 	w := worker("w1", 4, 0, 3)
-	w.Own[1], w.Own[2] = 2, 1
+	hold(&w, Held{Slot: 1, Job: "j", Pipeline: 2})
+	hold(&w, Held{Slot: 2, Job: "j", Pipeline: 1})
 	units := append(Units(pipeline(1, 1), true), Units(pipeline(2, 1), true)...)
-	spots, short := Place(Need{Units: units}, []Worker{w})
-	if want := []Spot{{"w1", 2}, {"w1", 1}}; short != nil || !reflect.DeepEqual(spots, want) {
-		t.Error(spots, short)
+	placed, short := Place(Need{Job: "j", Units: units, Holds: map[string]bool{"w1": true}}, []Worker{w})
+	if want := []Spot{{Worker: "w1", Slot: 2}, {Worker: "w1", Slot: 1}}; short != nil || !reflect.DeepEqual(placed.Spots, want) {
+		t.Error(placed, short)
+	}
+	// On a worker that cuts slots what a pipeline has no use for is used before a new number: never more than fits.
+	d := cut("d1", 1000, 1<<30)
+	for i := range 4 {
+		hold(&d, Held{Slot: i, Job: "j", Pipeline: plan.PipelineID(1 + i/2)})
+	}
+	placed, short = Place(Need{Job: "j", Units: append(Units(pipeline(1, 3), true), Units(pipeline(2, 1), true)...), Holds: map[string]bool{"d1": true}}, []Worker{d})
+	for i, want := range []int{0, 1, 3, 2} {
+		if short != nil || placed.Spots[i].Slot != want {
+			t.Error(placed, short)
+			break
+		}
 	}
 }
 
@@ -118,116 +146,20 @@ func TestSingles(t *testing.T) {
 	if en["v0"] != "w1" || co["v1"] != "w3" || len(en)+len(co) != 2 {
 		t.Error(en, co)
 	}
-	got, short := Committers(p, &record.Placement{Committers: co}, []Worker{worker("w1", 1), worker("w3", 1)})
+	got, short := Committers(p, &record.Placement{Committers: co}, Need{}, []Worker{worker("w1", 1), worker("w3", 1)})
 	if short != nil || got["v1"] != "w3" {
 		t.Error(got, short)
 	}
 	full := worker("w2", 1, 0)
 	full.Closed = "leaving"
-	if got, short = Committers(p, &record.Placement{Committers: co}, []Worker{full}); short != nil || got["v1"] != "w2" {
+	if got, short = Committers(p, &record.Placement{Committers: co}, Need{}, []Worker{full}); short != nil || got["v1"] != "w2" {
 		t.Error("committers go anywhere rather than nowhere:", got, short)
 	}
-	if _, short = Committers(p, nil, nil); short == nil {
+	lost := &Avoid{Suspects: map[string]bool{"w3": true}}
+	if got, short = Committers(p, &record.Placement{Committers: co}, Need{Avoid: lost}, []Worker{worker("w1", 1), worker("w3", 1)}); short != nil || got["v1"] != "w1" {
+		t.Error("committers go to a worker that nobody hears of:", got, short)
+	}
+	if _, short = Committers(p, nil, Need{}, nil); short == nil {
 		t.Error("no worker at all")
-	}
-}
-
-func TestPlaceHoldsItsPromises(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		fleet := []Worker{}
-		capacity := 0
-		for i := range rapid.IntRange(0, 5).Draw(t, "workers") {
-			w := worker(fmt.Sprintf("w%d", i), rapid.IntRange(0, 5).Draw(t, "slots"))
-			for s := range w.Slots {
-				switch rapid.IntRange(0, 3).Draw(t, "slot") {
-				case 0:
-					w.Taken[s] = true
-				case 1:
-					w.Own[s] = plan.PipelineID(rapid.IntRange(1, 2).Draw(t, "own"))
-				}
-			}
-			capacity += w.Slots - len(w.Taken)
-			fleet = append(fleet, w)
-		}
-		sharing := rapid.Bool().Draw(t, "sharing")
-		par := rapid.SliceOfN(rapid.IntRange(1, 6), 1, 3)
-		var units []Unit
-		for id := range rapid.IntRange(1, 2).Draw(t, "pipelines") {
-			p := pipeline(plan.PipelineID(id+1), par.Draw(t, "parallelism")...)
-			us := Units(p, sharing)
-			if len(us) != p.Slots(sharing) {
-				t.Fatalf("%d units, the plan needs %d slots", len(us), p.Slots(sharing))
-			}
-			units = append(units, us...)
-		}
-		last := map[plan.TaskGroup]string{}
-		for _, u := range units {
-			last[u.Groups[0]] = fmt.Sprintf("w%d", rapid.IntRange(0, 9).Draw(t, "last"))
-		}
-		need := Need{Units: units, Last: func(g plan.TaskGroup) string { return last[g] }}
-		spots, short := Place(need, fleet)
-		if (short == nil) != (len(units) <= capacity && len(fleet) > 0) {
-			t.Fatalf("%d units, %d free slots: %v", len(units), capacity, short)
-		}
-		again, _ := Place(need, fleet)
-		if !reflect.DeepEqual(spots, again) {
-			t.Fatalf("equal arguments, two results: %v, %v", spots, again)
-		}
-		if short != nil {
-			return
-		}
-		seen := map[Spot]bool{}
-		for i, s := range spots {
-			var w *Worker
-			for j := range fleet {
-				if fleet[j].Name == s.Worker {
-					w = &fleet[j]
-				}
-			}
-			if w == nil || s.Slot < 0 || s.Slot >= w.Slots || w.Taken[s.Slot] || seen[s] {
-				t.Fatalf("unit %d: %v of %+v, given before: %v", i, s, w, seen[s])
-			}
-			seen[s] = true
-		}
-		for _, p := range []plan.PipelineID{1, 2} {
-			var us []Unit
-			var ss []Spot
-			want := map[plan.TaskGroup]string{}
-			for i, u := range units {
-				if u.Pipeline == p {
-					us, ss = append(us, u), append(ss, spots[i])
-					for _, g := range u.Groups {
-						want[g] = spots[i].Worker
-					}
-				}
-			}
-			cs := Chains(us, ss)
-			n := 0
-			for _, c := range cs {
-				for i := c.From; i < c.To; i++ {
-					n++
-					if want[plan.TaskGroup{Pipeline: p, Chain: c.Chain, Index: i}] != c.Worker {
-						t.Fatalf("%v does not say what %v does", cs, ss)
-					}
-				}
-			}
-			if n != len(want) {
-				t.Fatalf("%d groups in ranges, %d placed", n, len(want))
-			}
-		}
-	})
-}
-
-func BenchmarkPlace(b *testing.B) {
-	units := Units(pipeline(1, 10_000, 10_000), true)
-	var fleet []Worker
-	for i := range 200 {
-		fleet = append(fleet, worker(fmt.Sprintf("w%03d", i), 64))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, short := Place(Need{Units: units}, fleet); short != nil {
-			b.Fatal(short)
-		}
 	}
 }

@@ -54,8 +54,9 @@ type Holder struct {
 	Attempt plan.Attempt `json:"attempt"`
 	// Wait is TTL + call limit of that incarnation, seconds: how long it is waited out once its key is gone.
 	Wait int `json:"wait"`
-	// Waiting: it is gone without having stopped, and the wait of design section 8 is not over. A pipeline
-	// without keyed-upsert sinks may run meanwhile, but neither abandons nor ends.
+	// Waiting: it is gone without having stopped, and the wait of design section 8 is not over; or its peers lost it
+	// and it does not answer, and the wait begins when its key is gone. A pipeline without keyed-upsert sinks may run
+	// meanwhile, but neither abandons nor ends.
 	Waiting bool `json:"waiting,omitempty"`
 }
 
@@ -143,4 +144,5 @@ type Grant struct {
 	Attempt     plan.Attempt    `json:"attempt"`
 	Groups      []string        `json:"groups"` // task groups that share the slot, as pipeline/chain/index
 	Profile     Profile         `json:"profile,omitzero"`
+	Endless     bool            `json:"endless,omitempty"` // its pipeline has an unbounded source: it is held until somebody ends the job
 }

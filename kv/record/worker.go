@@ -164,3 +164,11 @@ type ManifestFile struct {
 	State       checkpoint.Handle `json:"state"`
 	Prepared    int               `json:"prepared"`
 }
+
+// Load is what a worker answers to GET /load: how busy its host is. It is no key: the leader asks for it, and only
+// where it places by it.
+type Load struct {
+	CPU         float64 `json:"cpu"`    // share of the cores in use since the last second or more, 0 to 1
+	Memory      float64 `json:"memory"` // share of the memory in use, 0 to 1
+	Incarnation int64   `json:"incarnation"`
+}

@@ -51,6 +51,8 @@ const (
 type Hooks struct {
 	Fail func(r Ref, a plan.Attempt, s Stage) *record.Failure
 	Hang func(r Ref, a plan.Attempt, s Stage) bool // does not get past it
+	// Lost names the workers whose link broke, as this worker finds it.
+	Lost func(r Ref, a plan.Attempt) []string
 	// Big makes state files that are not inline, of this name.
 	Big func(data []byte) checkpoint.Handle
 	// Open reads a handle that is not inline.
@@ -78,6 +80,7 @@ type pipe struct {
 	drained   bool
 	abandoned bool
 	failure   *record.Failure
+	links     []string
 	ended     bool
 }
 
@@ -168,6 +171,12 @@ func (w *Worker) step(s Store, r Ref, p *pipe) []Write {
 			p.state = state.TaskFailed
 		}
 		return p.failure != nil
+	}
+	if w.Hooks.Lost != nil && word.Attempt == a {
+		if p.links = w.Hooks.Lost(r, a); len(p.links) > 0 {
+			p.failure, p.state = &record.Failure{Message: "connection reset by " + p.links[0]}, state.TaskFailed
+			return w.status(s, r, p)
+		}
 	}
 	switch word.Phase {
 	case state.PipelineDeploying:
@@ -363,7 +372,7 @@ func (w *Worker) abandon(s Store, r Ref, p *pipe, word *record.Word, fail func(S
 
 func (w *Worker) status(s Store, r Ref, p *pipe) []Write {
 	st := &record.TaskStatus{Header: record.Head, Incarnation: w.Incarnation, Attempt: p.asg.Attempt, State: p.state, Stopped: p.stopped,
-		Drained: p.drained, Failure: p.failure, Abandoned: p.abandoned}
+		Drained: p.drained, Failure: p.failure, Links: p.links, Abandoned: p.abandoned}
 	if p.ended {
 		for _, v := range []plan.VertexID{"source.In.0", "sink.Out.0"} {
 			st.Final = append(st.Final, record.VertexCount{Vertex: v, Counters: record.Counters{RowsIn: 5, RowsOut: 5}})
