@@ -24,7 +24,12 @@ import (
 const (
 	DefaultDialTimeout = 5 * time.Second
 	DefaultCallTimeout = 5 * time.Second
-	pageSize           = 512 // keys a page of List
+
+	// A page of List has as many keys as come to pageBytes if they are like those of the page before, within bounds.
+	firstPage = 512
+	leastPage = 64
+	mostPage  = 8192
+	pageBytes = 1 << 20
 )
 
 // Config says which etcd, and how long to wait for it.
@@ -317,17 +322,24 @@ func (s *Store) ranged(ctx context.Context, from, end string, rev int64, more ..
 
 func (s *Store) pages(ctx context.Context, from, end string, rev int64, more []clientv3.OpOption) ([]Entry, int64, error) {
 	var out []Entry
+	limit := int64(firstPage)
 	for next := from; ; {
-		resp, err := s.page(ctx, next, end, from, rev, more)
+		resp, err := s.page(ctx, next, end, from, rev, limit, more)
 		if err != nil {
 			return nil, 0, err
 		}
 		if rev == 0 {
 			rev = resp.Header.Revision
 		}
+		if out == nil {
+			out = make([]Entry, 0, resp.Count)
+		}
+		bytes := 0
 		for _, x := range resp.Kvs {
+			bytes += len(x.Key) + len(x.Value)
 			out = append(out, toEntry(x))
 		}
+		limit = min(max(int64(len(resp.Kvs))*pageBytes/int64(bytes+1), leastPage), mostPage)
 		if !resp.More || len(resp.Kvs) == 0 {
 			return out, rev, nil
 		}
@@ -335,13 +347,13 @@ func (s *Store) pages(ctx context.Context, from, end string, rev int64, more []c
 	}
 }
 
-func (s *Store) page(ctx context.Context, from, end, what string, rev int64, more []clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (s *Store) page(ctx context.Context, from, end, what string, rev, limit int64, more []clientv3.OpOption) (*clientv3.GetResponse, error) {
 	cctx, mark, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	resp, err := s.cli.Get(cctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(pageSize)}, more...)...)
+	resp, err := s.cli.Get(cctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithRev(rev), clientv3.WithLimit(limit)}, more...)...)
 	if err != nil {
 		return nil, callError("list", what, s.because(ctx, err), false)
 	}
