@@ -45,6 +45,10 @@ type Config struct {
 	BuildLimit  time.Duration // to build an attempt and reach its peers; 0: 1 min
 	StopGrace   time.Duration // for a call to return once its context has ended; 0: 5 s
 	StopTimeout time.Duration // to end tasks, tell so and give the name free, once Run's context has ended; 0: 10 s
+	// HandOver is how much of StopTimeout the leader has to take what runs elsewhere before it is ended here: the
+	// process says that it leaves, and goes on with its tasks. 0: half of StopTimeout; below 0: nobody is asked, as where
+	// the leader ends together with this process.
+	HandOver time.Duration
 
 	Codec       string  // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
 	MemoryBytes int64   // what the data plane may hold of received rows; 0: 256 MiB
@@ -68,6 +72,10 @@ func (c *Config) withDefaults() {
 	set(&c.BuildLimit, time.Minute)
 	set(&c.StopGrace, 5*time.Second)
 	set(&c.StopTimeout, 10*time.Second)
+	if c.HandOver == 0 {
+		c.HandOver = c.StopTimeout / 2
+	}
+	c.HandOver = min(c.HandOver, c.StopTimeout)
 	if c.Storage == nil {
 		c.Storage = inlineOnly{}
 	}

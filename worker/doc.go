@@ -23,6 +23,9 @@
 //     splits never cause a write.
 //   - Invariant 9: an etcd that is silent stops nothing: writes are tried again, tasks run on behind the gate.
 //
+// A process that is asked to end says so in its key (leaving) and goes on until the leader has made new attempts of what
+// runs here, for at most HandOver; then it ends what is left. See leave.go.
+//
 // Failpoints, in the order a checkpoint meets them: task.start, task.prepare, task.prepared, worker.ack,
 // worker.acked, task.commit, worker.mark.
 //

@@ -44,6 +44,8 @@ type life struct {
 	hosts   map[pipeline]*host
 	ending  map[pipeline]chan struct{} // hosts that were forgotten and have not returned
 	leaving bool
+	over    chan struct{} // a host has returned
+	started time.Time
 	wg      sync.WaitGroup // hosts
 }
 
@@ -62,6 +64,7 @@ func (w *Worker) live(ctx context.Context) error {
 	l := &life{
 		cfg: cfg, plans: w.plans, meters: &w.meters, log: cfg.Log.With("worker", cfg.Name), session: sess, key: cfg.Tree.Worker(cfg.Name),
 		dead: make(chan struct{}), hung: make(chan struct{}), hosts: map[pipeline]*host{}, ending: map[pipeline]chan struct{}{},
+		over: make(chan struct{}, 1), started: time.Now().UTC().Truncate(time.Second),
 	}
 	// What runs must outlive ctx: tasks are ended in order, and their ends written down.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -139,8 +142,12 @@ func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) erro
 	l.log.Info("worker registered", "data", l.address(), "slots", l.cfg.Slots)
 	w.set(l, nil)
 
+	within := l.cfg.StopTimeout
 	select {
 	case <-ctx.Done():
+		began := time.Now()
+		l.handOver(gctx)
+		within -= min(within, time.Since(began))
 		err = nil
 	case <-l.session.Done():
 		err = l.session.Err()
@@ -149,7 +156,7 @@ func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) erro
 	case <-gctx.Done():
 		err = context.Cause(gctx)
 	}
-	if e := l.leave(); e != nil {
+	if e := l.leave(max(within, time.Second)); e != nil {
 		return e
 	}
 	return err
@@ -175,8 +182,8 @@ func (l *life) die(err error) {
 	})
 }
 
-// leave ends every host and waits for them, at most StopTimeout.
-func (l *life) leave() error {
+// leave ends every host and waits for them, at most so long.
+func (l *life) leave(within time.Duration) error {
 	l.mu.Lock()
 	l.leaving = true
 	for _, h := range l.hosts {
@@ -188,7 +195,7 @@ func (l *life) leave() error {
 		l.wg.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(l.cfg.StopTimeout)
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -196,7 +203,7 @@ func (l *life) leave() error {
 	case <-l.hung:
 		return l.err
 	case <-timer.C:
-		return fmt.Errorf("worker %s did not stop within %v: %w", l.cfg.Name, l.cfg.StopTimeout, ErrHung)
+		return fmt.Errorf("worker %s did not stop within %v: %w", l.cfg.Name, within, ErrHung)
 	}
 }
 
@@ -216,14 +223,19 @@ func (l *life) address() string {
 	return l.net.Addr()
 }
 
+// value is that of the worker key.
+func (l *life) value(leaving bool) []byte {
+	return record.MustEncode(&record.Worker{
+		Header: record.Head, Data: l.address(), Ops: l.cfg.OpsAddress, TTL: seconds(l.session.TTL()), CallLimit: seconds(l.cfg.CallLimit),
+		Slots: l.cfg.Slots, CPU: l.cfg.CPU, Memory: l.cfg.Memory, Labels: l.cfg.Labels, Protocol: record.Protocol,
+		Version: l.cfg.Version, Host: l.cfg.Host, PID: os.Getpid(), Started: l.started, Leaving: leaving,
+	})
+}
+
 // register creates the worker key on the lease and returns its create revision: the incarnation. A name that is
 // taken is waited for.
 func (l *life) register(ctx context.Context) (int64, error) {
-	value := record.MustEncode(&record.Worker{
-		Header: record.Head, Data: l.address(), Ops: l.cfg.OpsAddress, TTL: seconds(l.session.TTL()), CallLimit: seconds(l.cfg.CallLimit),
-		Slots: l.cfg.Slots, CPU: l.cfg.CPU, Memory: l.cfg.Memory, Labels: l.cfg.Labels, Protocol: record.Protocol,
-		Version: l.cfg.Version, Host: l.cfg.Host, PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Second),
-	})
+	value := l.value(false)
 	ctx, end := l.whileSession(ctx)
 	defer end()
 	told := false
@@ -387,6 +399,10 @@ func (l *life) ended(h *host) {
 		delete(l.ending, h.pipeline)
 	}
 	close(h.ended)
+	select {
+	case l.over <- struct{}{}:
+	default:
+	}
 }
 
 func (l *life) ready() error {

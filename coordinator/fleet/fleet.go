@@ -45,7 +45,9 @@ type Fleet struct {
 	live   map[string]*Live
 	gone   map[ID]time.Time
 	fenced map[ID]int64 // mod revision of the key
+	left   map[ID]bool  // gone, and had said so before
 	wishes map[string]string
+	drains map[string]time.Time // until when what runs on a drained worker may finish
 	grants map[string]map[int]Grant
 
 	view     []schedule.Worker // of live, by name; kept in line with every change
@@ -70,7 +72,8 @@ type vanished struct {
 
 // New begins to look at a fleet.
 func New(now time.Time) *Fleet {
-	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]int64{}, wishes: map[string]string{}, grants: map[string]map[int]Grant{},
+	return &Fleet{began: now, live: map[string]*Live{}, gone: map[ID]time.Time{}, fenced: map[ID]int64{}, left: map[ID]bool{},
+		wishes: map[string]string{}, drains: map[string]time.Time{}, grants: map[string]map[int]Grant{},
 		promised: map[string]map[int]record.Grant{}, heard: map[string]int64{}, samples: map[string][]sample{}}
 }
 
@@ -81,8 +84,11 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 	case keys.KindWorker:
 		return f.setWorker(k.Worker, e, now)
 	case keys.KindWorkerWish:
-		word, _, err := record.ParseWorkerWish(e.Value)
-		f.wishes[k.Worker] = word
+		word, until, err := record.ParseWorkerWish(e.Value)
+		if f.wishes[k.Worker], f.drains[k.Worker] = word, until; word != record.WorkerDrain {
+			delete(f.wishes, k.Worker)
+			delete(f.drains, k.Worker)
+		}
 		if w := f.at(k.Worker); w != nil {
 			w.Closed = f.closed(f.live[k.Worker])
 		}
@@ -130,6 +136,7 @@ func (f *Fleet) vanish(l *Live, now time.Time) {
 	f.avoid = nil
 	f.gone[l.ID] = now
 	if l.Record.Leaving {
+		f.left[l.ID] = true
 		return
 	}
 	f.sick(now, time.Duration(l.Record.TTL)*time.Second)

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"strait/kv/record"
 	"strait/plan"
@@ -170,6 +171,7 @@ func (x *stepper) end(aim record.Outcome) {
 			x.st.Message = x.about(p, p.word.Message)
 		}
 	}
+	x.clear(Draining)
 	now := x.now.UTC()
 	x.st.Finished = &now
 	x.move(to)
@@ -239,6 +241,16 @@ func (x *stepper) condition(kind, reason, message string) {
 	}
 	x.st.Conditions = append(x.st.Conditions, c)
 	x.tell(nil, true, eventOf[kind], "%s", message)
+}
+
+// draining says in a condition which drained workers the job waits for.
+func (x *stepper) draining() {
+	if len(x.drains) == 0 {
+		x.clear(Draining)
+		return
+	}
+	slices.Sort(x.drains)
+	x.condition(Draining, "WorkerDrained", strings.Join(x.drains, "; "))
 }
 
 func (x *stepper) clear(kind string) {

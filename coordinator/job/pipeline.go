@@ -239,6 +239,10 @@ func (x *stepper) deploying(p *pipe) {
 		x.recover(p, t)
 		return
 	}
+	if t := x.moving(p, pl); t != nil {
+		x.recover(p, t)
+		return
+	}
 	d := x.s.deploy[p.id]
 	if d.attempt != w.Attempt {
 		d = deploy{w.Attempt, x.now}
@@ -296,6 +300,10 @@ func (x *stepper) running(p *pipe) {
 		return
 	}
 	if t := x.trouble(p, pl); t != nil {
+		x.recover(p, t)
+		return
+	}
+	if t := x.moving(p, pl); t != nil {
 		x.recover(p, t)
 		return
 	}

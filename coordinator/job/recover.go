@@ -19,6 +19,7 @@ type trouble struct {
 	fatal  bool
 	free   bool   // a lost worker or link: neither waits nor counts, once per healthy period
 	kind   string // the reason of its event; empty: a task failed
+	moved  bool   // nothing failed: a worker leaves or is drained. It is free always, and no failure
 	vertex plan.VertexID
 	report record.Failure
 }
@@ -43,12 +44,16 @@ func (x *stepper) trouble(p *pipe, pl *record.Placement) *trouble {
 		if x.e.Fleet.Fate(fleet.ID{Worker: name, Incarnation: inc}) != fleet.Alive {
 			names = append(names, fmt.Sprintf("%s (incarnation %d)", name, inc))
 			if lost == nil {
-				lost = &trouble{free: true, kind: record.EventWorkerLost, report: record.Failure{Worker: name}}
+				lost = &trouble{free: true, moved: true, kind: record.EventWorkerLost, report: record.Failure{Worker: name}}
 			}
+			lost.moved = lost.moved && x.e.Fleet.Left(fleet.ID{Worker: name, Incarnation: inc})
 		}
 	}
 	if lost != nil {
 		lost.text = fmt.Sprintf("worker %s is gone: its key vanished, as when the process died, lost etcd for longer than its TTL, or was fenced", strings.Join(names, ", "))
+		if lost.moved {
+			lost.kind, lost.text = record.EventMoving, fmt.Sprintf("worker %s has left", strings.Join(names, ", "))
+		}
 	}
 	// What a lost worker or a broken link makes fail elsewhere is the same incident, unless it is fatal.
 	t := failed
@@ -67,6 +72,46 @@ func (x *stepper) trouble(p *pipe, pl *record.Placement) *trouble {
 	return t
 }
 
+// moving looks whether the attempt is to go on elsewhere although nothing of it failed: a worker of it leaves, or is
+// drained and its deadline has passed. Where it waits for a drained worker it says so.
+func (x *stepper) moving(p *pipe, pl *record.Placement) *trouble {
+	w := p.word
+	if b := w.Barrier; b.Kind.Closing() && b.State != record.BarrierAborted && b.ID > 0 {
+		return nil // It is about to end where it is, sooner than it could begin elsewhere.
+	}
+	var why []string
+	for _, name := range sorted(pl.Workers) {
+		m := x.e.Fleet.Moving(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, x.now)
+		switch {
+		case m.Now:
+			why = append(why, m.Why)
+		case m.Why != "":
+			if !slices.Contains(x.drains, m.Why) {
+				x.drains = append(x.drains, m.Why)
+			}
+			x.wakeAt(m.At)
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return &trouble{free: true, moved: true, kind: record.EventMoving, text: strings.Join(why, ", ")}
+}
+
+// leaving says that a worker of the attempt has said that it ends.
+func (x *stepper) leaving(p *pipe, name string) bool {
+	if p == nil {
+		return false
+	}
+	pl := p.f.placement(p.word.Attempt)
+	if pl == nil {
+		return false
+	}
+	id := fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}
+	l := x.e.Fleet.Live(name)
+	return x.e.Fleet.Left(id) || l != nil && l.ID == id && l.Record.Leaving
+}
+
 func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble {
 	t := &trouble{report: record.Failure{Worker: name}, free: len(s.Links) > 0}
 	text := "a task failed without saying why"
@@ -81,6 +126,8 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 	}
 	if t.free {
 		t.kind = record.EventLinkBroken
+		// A link that broke because either end is on its way out is no failure of the job.
+		t.moved = x.leaving(p, name) || !slices.ContainsFunc(s.Links, func(w string) bool { return !x.leaving(p, w) })
 	}
 	var where []string
 	if t.report.Vertex != "" {
@@ -97,7 +144,7 @@ func (x *stepper) reported(p *pipe, name string, s *record.TaskStatus) *trouble 
 
 // note keeps a failure in the status, which bounds them.
 func (x *stepper) note(t *trouble) {
-	if t == nil || t.report.Message == "" {
+	if t == nil || t.moved || t.report.Message == "" {
 		return
 	}
 	for _, f := range x.st.Failures {
@@ -138,9 +185,11 @@ func (x *stepper) recover(p *pipe, t *trouble) {
 		w.RestartsUsed, w.FreeRestart = 0, false
 	}
 	var pause time.Duration
-	if t.free && !w.FreeRestart {
+	switch {
+	case t.moved:
+	case t.free && !w.FreeRestart:
 		w.FreeRestart = true
-	} else {
+	default:
 		w.RestartsUsed++
 		if w.RestartsUsed > x.env.RetryTimes {
 			times := fmt.Sprintf("it was restarted as often as job.retry.times allows: %d", x.env.RetryTimes)

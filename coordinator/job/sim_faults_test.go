@@ -51,6 +51,19 @@ var scenarios = []scenario{
 		}
 		s.start("w9", 4)
 	}, finished},
+	{"worker leaves", func(s *sim) { s.sigterm(s.procs[0]) }, finished},
+	{"worker leaves and comes back", func(s *sim) { s.sigterm(s.procs[0]); s.start("w3", 4) }, finished},
+	{"all workers leave", func(s *sim) {
+		for _, p := range s.procs {
+			s.sigterm(p)
+		}
+		s.start("w9", 4)
+	}, finished},
+	{"worker leaves, then cancel", func(s *sim) { s.sigterm(s.procs[0]); s.wish(record.WishCancelled) }, anyEnd},
+	{"worker leaves and dies", func(s *sim) { s.sigterm(s.procs[0]); s.kill(s.procs[0]); s.expire(s.procs[0]) }, finished},
+	{"worker is drained", func(s *sim) { s.drain("w1", 0) }, finished},
+	{"worker is drained, past its deadline", func(s *sim) { s.drain("w1", -time.Second) }, finished},
+	{"worker is drained until later", func(s *sim) { s.drain("w1", time.Second); s.procs[0].brain.Hooks = hanging(workermodel.Drain, 1) }, finished},
 	{"unparsable wish", func(s *sim) { s.wish("cancelled please") }, finished},
 }
 
@@ -291,6 +304,14 @@ func randomRun(t *testing.T, seed int64) state.Job {
 			if p := s.procs[rnd.Intn(len(s.procs))]; p.alive && !p.gone {
 				s.freeze(p, rnd.Intn(2) == 0)
 			}
+		case n == 99 && kills > 0:
+			kills--
+			s.sigterm(s.procs[rnd.Intn(len(s.procs))])
+		case n == 97:
+			until := []time.Duration{0, -1, time.Duration(rnd.Intn(20)) * time.Second}[rnd.Intn(3)]
+			s.drain(s.procs[rnd.Intn(len(s.procs))].name, until)
+		case n == 98:
+			s.undrain(s.procs[rnd.Intn(len(s.procs))].name)
 		case n == 94 && rnd.Intn(4) == 0:
 			s.wish([]string{"cancelled", "running", "stop it", "savepoint"}[rnd.Intn(4)])
 		case n == 95 && len(s.late) > 0:

@@ -103,6 +103,7 @@ type proc struct {
 	// dead, else it goes on.
 	frozen bool
 	later  time.Time
+	leave  time.Time // it was asked to end and goes then at the latest, sooner when it has nothing to do
 }
 
 // sim is the world.
@@ -423,6 +424,9 @@ func (s *sim) work(p *proc) bool {
 	if p.frozen || !p.alive || p.gone && (s.rnd == nil || s.rnd.Intn(2) == 0) {
 		return false
 	}
+	if !p.leave.IsZero() && !p.gone && s.left(p) {
+		return true
+	}
 	most := s.m.rev
 	if p.gone {
 		most = max(p.seen, p.last)
@@ -449,6 +453,38 @@ func (s *sim) work(p *proc) bool {
 		did = true
 	}
 	return did
+}
+
+// sigterm asks a process to end: it says so in its key, goes on, and ends when nothing is assigned to it any more, or
+// after a while: then it stops its tasks, says so, and gives its key back.
+func (s *sim) sigterm(p *proc) {
+	key := tree.Worker(p.name)
+	if !p.alive || s.m.now[key].CreateRev != p.brain.Incarnation {
+		return
+	}
+	s.m.do(func(m map[string]kv.Entry, rev int64) {
+		w, _ := record.Decode[record.Worker](m[key].Value)
+		w.Leaving = true
+		put(m, key, record.MustEncode(w), rev)
+	})
+	p.leave = s.now.Add(5 * time.Second)
+	s.log("worker %s (%d) leaves", p.name, p.brain.Incarnation)
+}
+
+func (s *sim) left(p *proc) bool {
+	idle := len(s.m.at(s.m.rev).List(tree.Tasks(p.name))) == 0
+	if !idle && s.now.Before(p.leave) {
+		return false
+	}
+	for range 3 {
+		for _, w := range p.brain.End(s.m.at(s.m.rev)) {
+			s.m.do(func(m map[string]kv.Entry, rev int64) { put(m, w.Key, w.Value, rev) })
+			s.log("%s ends and writes %s=%s", p.name, strings.TrimPrefix(w.Key, tree.Prefix()), w.Value)
+		}
+	}
+	p.alive = false
+	s.expire(p)
+	return true
 }
 
 // kill ends a process; its key stays until expire.
@@ -541,6 +577,9 @@ func (s *sim) settle(until func() bool) bool {
 			}
 			if !p.later.IsZero() && (next.IsZero() || p.later.Before(next)) {
 				next = p.later
+			}
+			if p.alive && !p.gone && !p.frozen && !p.leave.IsZero() && (next.IsZero() || p.leave.Before(next)) {
+				next = p.leave
 			}
 		}
 		if next.IsZero() {

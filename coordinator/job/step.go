@@ -31,6 +31,7 @@ const (
 const (
 	WishRefused = "WishRefused"
 	SpecChanged = "SpecChanged"
+	Draining    = "Draining" // a worker of it is drained; what runs there may finish
 )
 
 // stepper is one step under way.
@@ -47,6 +48,8 @@ type stepper struct {
 	units []unit
 	out   Actions
 	told  []told // events of this step
+	// drains are the drained workers that attempts of this job wait for, as sentences
+	drains []string
 	// granted are the slots that this step gives, or finds given by an earlier one to the same attempt.
 	granted map[SlotID]*record.Grant
 	// grants are those of the job by worker and slot, made when first wanted.
@@ -106,6 +109,7 @@ func (x *stepper) run(f *failing) {
 	if x.failing != nil && f == nil {
 		return
 	}
+	x.draining()
 	x.phases()
 	x.emit()
 }

@@ -11,6 +11,7 @@ const (
 	EventTaskFailed  = "TaskFailed"  // an attempt failed
 	EventWorkerLost  = "WorkerLost"  // a worker of an attempt vanished
 	EventLinkBroken  = "LinkBroken"  // a connection between two workers of an attempt broke
+	EventDraining    = "Draining"    // a worker of an attempt is drained: it may finish, perhaps until a time
 	EventMoving      = "Moving"      // a worker leaves, or is drained and its deadline has passed
 	EventRestarting  = "Restarting"  // attempt+1: which, when, the how manieth counted
 	EventReplaying   = "Replaying"   // attempt+1 of committers only, on the way to an end

@@ -82,7 +82,7 @@ func runJob(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	work, err := r.worker(worker.Config{Name: "run", DataListen: loopback + ":0", Slots: max(p.Slots(p.SlotSharing), runtime.GOMAXPROCS(0))}, loopback+":0", loopback)
+	work, err := r.worker(worker.Config{Name: "run", DataListen: loopback + ":0", HandOver: -1, Slots: max(p.Slots(p.SlotSharing), runtime.GOMAXPROCS(0))}, loopback+":0", loopback)
 	if err != nil {
 		_ = coord.ops.Close()
 		return err

@@ -290,6 +290,7 @@ func serveStandalone(c *cli.Context, ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
+	cfg.HandOver = -1 // the coordinator ends with it
 	coord, err := s.coordinator(s.name, s.opsListen(), s.host, coordinator.Strategy(s.set.String("coordinator.strategy")))
 	if err != nil {
 		return err

@@ -133,6 +133,29 @@ func (w *Worker) Step(s Store) []Write {
 	return out
 }
 
+// End stops everything, as a process does that ends in order, and returns what it says last.
+func (w *Worker) End(s Store) []Write {
+	var out []Write
+	order := make([]Ref, 0, len(w.pipes))
+	for r := range w.pipes {
+		order = append(order, r)
+	}
+	sort.Slice(order, func(i, j int) bool {
+		return order[i].Job < order[j].Job || order[i].Job == order[j].Job && order[i].Pipeline < order[j].Pipeline
+	})
+	for _, r := range order {
+		p := w.pipes[r]
+		if p.asg == nil || !s.Get(w.Tree.Task(w.Name, r.Job, r.Pipeline)).Exists() {
+			continue
+		}
+		if p.stopped < p.asg.Attempt {
+			p.stopped, p.state, p.ended = p.asg.Attempt, state.TaskCancelled, true
+		}
+		out = append(out, w.status(s, r, p)...)
+	}
+	return out
+}
+
 func (w *Worker) fail(r Ref, a plan.Attempt, s Stage) *record.Failure {
 	if w.Hooks.Fail == nil {
 		return nil
