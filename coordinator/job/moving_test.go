@@ -52,7 +52,7 @@ func TestLeaving(t *testing.T) {
 			p.brain.Hooks = workermodel.Hooks{}
 		}
 		s.finish(kind, state.JobFinished)
-		if text := s.eventText(); !strings.Contains(text, "Moving attempt 1: worker w1 leaves") || strings.Contains(text, "! ") {
+		if text := s.eventText(); !strings.Contains(text, "Moving attempt 1: worker w") || strings.Contains(text, "! ") {
 			s.fatal("%s: %s", kind, text)
 		}
 	}
