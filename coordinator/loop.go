@@ -179,6 +179,9 @@ func (l *loop) apply(b mirror.Batch) {
 		l.fleet = fleet.New(now)
 	}
 	changed := map[string]bool{} // workers
+	if b.Initial {
+		l.load(b.Events)
+	}
 	for i := range b.Events {
 		e := b.Events[i].Entry
 		if b.Events[i].Kind == mirror.Delete {
@@ -206,9 +209,15 @@ func (l *loop) apply(b mirror.Batch) {
 			}
 		default:
 			f := l.entry(k.Job).facts
-			before := f.Status.Value
-			f.Set(k, e)
-			l.m.phase(before, f.Status.Value)
+			if b.Initial { // load has set them
+				if k.Kind == keys.KindJobStatus {
+					l.m.phase(nil, f.Status.Value)
+				}
+			} else {
+				before := f.Status.Value
+				f.Set(k, e)
+				l.m.phase(before, f.Status.Value)
+			}
 			l.heard(f, k, e, now)
 			l.dirty[k.Job] = true
 		}

@@ -80,6 +80,17 @@ func (f *Facts) pipe(id plan.PipelineID) *Pipe {
 	return p
 }
 
+// Tells says that keys of a kind are facts of the one job they name, which Set takes. The history is one, too, but may
+// be all that is left of a job.
+func Tells(k keys.Kind) bool {
+	switch k {
+	case keys.KindJob, keys.KindWish, keys.KindJobStatus, keys.KindPlan, keys.KindJobText, keys.KindPipeline, keys.KindPlacement,
+		keys.KindTask, keys.KindTaskStatus, keys.KindAck, keys.KindCheckpoint:
+		return true
+	}
+	return false
+}
+
 // Set takes a key of the job as it is now; a deleted one has ModRev 0. Grants go through SetGrant.
 func (f *Facts) Set(k keys.Parsed, e kv.Entry) {
 	switch k.Kind {
