@@ -120,6 +120,9 @@ func (t Tree) TaskStatuses(worker string, job plan.JobID) string {
 	return t.at("taskstatus", worker, string(job), "")
 }
 
+// TaskStatusesOf is the prefix of what one worker says of all jobs.
+func (t Tree) TaskStatusesOf(worker string) string { return t.at("taskstatus", worker, "") }
+
 // TasksOf is the prefix of the assignments of one worker and job.
 func (t Tree) TasksOf(worker string, job plan.JobID) string {
 	return t.at("tasks", worker, string(job), "")

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // records are all values of the tree.
-var records = []any{Leader{}, Meta{}, Spec{}, PlanHead{}, JobStatus{}, History{}, Word{}, Placement{}, Assignment{}, Grant{}, Worker{}, TaskStatus{}, Ack{}, Checkpoint{}, Manifest{}, checkpoint.State{}}
+var records = []any{Leader{}, Meta{}, Spec{}, PlanHead{}, JobStatus{}, History{}, Word{}, Placement{}, Assignment{}, Grant{}, Worker{}, Fenced{}, TaskStatus{}, Ack{}, Checkpoint{}, Manifest{}, checkpoint.State{}}
 
 func fields(t reflect.Type, path string, out *[]string) {
 	switch t.Kind() {

@@ -91,6 +91,13 @@ func ParseWorkerWish(value []byte) (word string, until time.Time, err error) {
 	return "", time.Time{}, fmt.Errorf("worker wish %q is not known; write %s, %s or %s %s<RFC 3339>", strings.Join(words, " "), WorkerActive, WorkerDrain, WorkerDrain, untilPrefix)
 }
 
+// Fenced is fenced/<worker>/<incarnation>: this process is known to be dead.
+type Fenced struct {
+	Header
+	Time time.Time `json:"time"`
+	By   string    `json:"by,omitempty"` // who said so: user@host
+}
+
 // TaskStatus is taskstatus/<worker>/<job>/<pipeline>: coalesced, written on change only.
 type TaskStatus struct {
 	Header

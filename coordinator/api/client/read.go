@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"strait/kv"
@@ -257,7 +256,6 @@ func (c *Client) Describe(ctx context.Context, id plan.JobID) (*Description, err
 	}
 	spec, status, wish, history := one(c.tree.Job(id)), one(c.tree.JobStatus(id)), one(c.tree.Wish(id)), one(c.tree.History(id))
 	placements, acks, points := list(c.tree.Placements(id)), list(c.tree.AcksOf(id)), list(c.tree.Checkpoints(id))
-	slots := list(c.tree.Slots())
 	if err != nil {
 		return nil, fmt.Errorf("describe job %s: %w", id, err)
 	}
@@ -301,14 +299,14 @@ func (c *Client) Describe(ctx context.Context, id plan.JobID) (*Description, err
 			}
 		}
 	}
-	for _, e := range slots {
-		k, ok := c.tree.Parse(e.Key)
-		if g := decode[record.Grant](e); ok && g != nil && g.Job == id {
-			p := b.pipe(g.Pipeline)
-			p.Grants = append(p.Grants, Grant{k.Worker, int(k.Number), *g})
+	for w := range workers { // its grants are nowhere else
+		for _, e := range list(c.tree.SlotsOf(w)) {
+			k, ok := c.tree.Parse(e.Key)
+			if g := decode[record.Grant](e); ok && g != nil && g.Job == id {
+				p := b.pipe(g.Pipeline)
+				p.Grants = append(p.Grants, Grant{k.Worker, int(k.Number), *g})
+			}
 		}
-	}
-	for w := range workers {
 		for _, e := range list(c.tree.TaskStatuses(w, id)) {
 			if p, k, ok := b.at(e); ok {
 				put(&p.Tasks, k.Worker, decode[record.TaskStatus](e))
@@ -371,73 +369,4 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 		*m = map[K]V{}
 	}
 	(*m)[k] = v
-}
-
-// Worker is a live worker.
-type Worker struct {
-	Name        string        `json:"name"`
-	Incarnation int64         `json:"incarnation"`
-	Worker      record.Worker `json:"worker"`
-	Used        int           `json:"used"` // slots granted
-	Wish        string        `json:"wish,omitempty"`
-}
-
-// Workers reads the live workers at one revision, by name.
-func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
-	es, rev, err := c.store.List(ctx, c.tree.Workers(), 0)
-	if err != nil {
-		return nil, err
-	}
-	slots, _, err := c.store.List(ctx, c.tree.Slots(), rev)
-	if err != nil {
-		return nil, err
-	}
-	used := map[string]map[int64]int{}
-	for _, e := range slots {
-		k, ok := c.tree.Parse(e.Key)
-		if g := decode[record.Grant](e); ok && g != nil {
-			if used[k.Worker] == nil {
-				used[k.Worker] = map[int64]int{}
-			}
-			used[k.Worker][g.Incarnation]++
-		}
-	}
-	wishes, _, err := c.store.List(ctx, c.tree.WorkerWish(""), rev)
-	if err != nil {
-		return nil, err
-	}
-	wish := map[string]string{}
-	for _, e := range wishes {
-		if k, ok := c.tree.Parse(e.Key); ok {
-			wish[k.Worker] = strings.TrimSpace(string(e.Value))
-		}
-	}
-	out := make([]Worker, 0, len(es))
-	for _, e := range es {
-		k, ok := c.tree.Parse(e.Key)
-		w := decode[record.Worker](e)
-		if !ok || w == nil {
-			continue
-		}
-		out = append(out, Worker{Name: k.Worker, Incarnation: e.CreateRev, Worker: *w, Used: used[k.Worker][e.CreateRev], Wish: wish[k.Worker]})
-	}
-	return out, nil
-}
-
-// Leader is the coordinator that leads now, or ErrNoLeader.
-func (c *Client) Leader(ctx context.Context) (*record.Leader, error) {
-	es, _, err := c.store.List(ctx, c.tree.Leader(), 0)
-	if err != nil {
-		return nil, err
-	}
-	var first *kv.Entry
-	for i := range es { // the oldest candidate leads
-		if first == nil || es[i].CreateRev < first.CreateRev {
-			first = &es[i]
-		}
-	}
-	if first == nil {
-		return nil, fmt.Errorf("%w; start one with `stctl serve coordinator`", ErrNoLeader)
-	}
-	return record.Decode[record.Leader](first.Value)
 }
