@@ -9,6 +9,7 @@ import (
 
 	"strait/kv"
 	"strait/kv/record"
+	"strait/kv/session"
 	"strait/worker/task/keeper"
 )
 
@@ -121,7 +122,7 @@ func (s *statusWriter) write(key string, value []byte) bool {
 		s.h.log.Error("BUG: task status cannot be written", "err", err)
 	case errors.Is(err, kv.ErrWentBack), errors.Is(err, kv.ErrRefused):
 		l.die(err)
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, session.ErrLost): // which is told where it was lost
 	default:
 		s.h.log.Error("task status is not written", "err", err)
 	}

@@ -35,6 +35,16 @@ func jobCommand() *cli.Command {
 			{Name: "list", Aliases: []string{"ls"}, Usage: "all jobs, newest first", Flags: common, Action: withClient(listJobs)},
 			{Name: "status", Usage: "pipelines and task groups of a job, and where they run", ArgsUsage: "ID", Flags: common, Action: withJob(jobStatus)},
 			{Name: "describe", Usage: "everything the keys say about a job", ArgsUsage: "ID", Flags: common, Action: withJob(describeJob)},
+			{Name: "logs", Usage: "what all processes of the fleet have logged of a job, by time", ArgsUsage: "ID",
+				Description: `Every coordinator and worker keeps the newest of it in memory (--log-memory of serve), also after the job's end, as long
+as the process lives. JSON is one object a line.`,
+				Flags: append(common[:len(common):len(common)],
+					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes, until the job has ended"},
+					&cli.StringFlag{Name: "since", Usage: "`TIME`, or how long ago: 30m"},
+					&cli.StringFlag{Name: "worker", Usage: "`NAME` of the only worker, or coordinator, to ask"},
+					&cli.StringFlag{Name: "level", Usage: "`LEVEL` from which on: debug, info, warn or error"},
+					&cli.DurationFlag{Name: "timeout", Usage: "leave after this, with exit code 124"}),
+				Action: logsOfJob},
 			{Name: "wait", Usage: "follow a job to its end; the exit code is its outcome", ArgsUsage: "ID",
 				Flags:  append(common[:len(common):len(common)], &cli.DurationFlag{Name: "timeout", Usage: "give up after this, with exit code 124"}),
 				Action: withJob(waitJob)},
@@ -44,13 +54,6 @@ func jobCommand() *cli.Command {
 					&cli.DurationFlag{Name: "timeout", Usage: "wait no longer than this, with exit code 124"}),
 				Action: withJob(cancelJob)},
 		},
-	}
-}
-
-func workerCommand() *cli.Command {
-	return &cli.Command{
-		Name: "worker", Usage: "the workers of a fleet", Subcommands: []*cli.Command{{Name: "list", Aliases: []string{"ls"}, Usage: "who is alive, with slots",
-			Flags: append(settings.Flags(settings.Client), outputFlag()), Action: withClient(listWorkers)}},
 	}
 }
 
@@ -233,28 +236,6 @@ func listJobs(c *cli.Context, ctx context.Context, cl *client.Client, form strin
 			message, _, _ = strings.Cut(s.Message, "\n")
 		}
 		rows = append(rows, []string{string(jobs[i].ID), jobs[i].Name(), jobs[i].Phase(), jobs[i].Submitted().Local().Format(time.DateTime), message})
-	}
-	return table(c.App.Writer, rows)
-}
-
-func listWorkers(c *cli.Context, ctx context.Context, cl *client.Client, form string) error {
-	workers, err := cl.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	if form == "json" {
-		if workers == nil {
-			workers = []client.Worker{}
-		}
-		return writeJSON(c.App.Writer, workers)
-	}
-	if len(workers) == 0 {
-		fmt.Fprintln(c.App.ErrWriter, "no workers; `stctl serve worker` starts one")
-	}
-	rows := [][]string{{"NAME", "INCARNATION", "SLOTS", "DATA", "OPS", "LABELS", "VERSION", "WISH"}}
-	for _, w := range workers {
-		rows = append(rows, []string{w.Name, fmt.Sprint(w.Incarnation), fmt.Sprintf("%d/%d", w.Used, w.Worker.Slots),
-			w.Worker.Data, w.Worker.Ops, labelText(w.Worker.Labels), w.Worker.Version, w.Wish})
 	}
 	return table(c.App.Writer, rows)
 }
