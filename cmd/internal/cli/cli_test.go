@@ -249,10 +249,32 @@ sink { Console { parallelism = 1 } }`)
 	writeStatus(&b, d, d.Status, groupViews(d, p))
 	fmt.Fprintln(&b, "--- described")
 	d.Wish = "cancelled"
-	if err := writeDescription(&b, d, d.Status, nil, d.History.Vertices); err != nil {
+	d.Status.Slots, d.Status.Priority = 2, 7
+	d.Status.Conditions = []record.Condition{{Type: "Placed", Status: false, Reason: "SlotsShort", Message: "needs 2 slots,\n1 is free", Since: at}}
+	d.Status.Failures = append(d.Status.Failures, record.Failure{Pipeline: 1, Attempt: 2, Message: "line one\nline two", Vertex: "sink.Console.0", Position: "row 7", Fatal: true, Time: at.Add(90 * time.Minute)})
+	d.Status.Events = []record.Event{{Time: at, Reason: record.EventSubmitted, Message: "the job is known"}, {Time: at.Add(110 * time.Minute), Reason: record.EventTaskFailed, Message: "the disk is full", Warn: true, Count: 3}}
+	d.Pipelines[0].Word.Holders = []record.Holder{{Worker: "w2", Incarnation: 9, Attempt: 1}, {Worker: "w3", Incarnation: 8, Attempt: 1, Waiting: true}}
+	d.Pipelines[0].Word.Phase, d.Pipelines[0].Word.Barrier = state.PipelineRunning, record.Barrier{ID: 4, Kind: "periodic", State: record.BarrierOpen}
+	d.Pipelines[0].Placement.Workers = map[string]record.PlacedWorker{"w1": {Incarnation: 10}, "w3": {Incarnation: 11}}
+	d.History.Left = []string{"topic orders-tmp"}
+	if err := writeDescription(&b, d, d.Status, nil, d.History.Vertices, at.Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status.txt", b.String())
+}
+
+func TestAge(t *testing.T) {
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0s", 0: "0s", 119 * time.Second: "119s", 125 * time.Second: "2m5s", 59 * time.Minute: "59m", 5*time.Hour + 7*time.Minute: "5h7m", 50 * time.Hour: "2d2h",
+	} {
+		if got := age(at.Add(d), at); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	if age(at, time.Time{}) != "-" {
+		t.Error("no time has an age")
+	}
 }
 
 func TestEndAsJSON(t *testing.T) {

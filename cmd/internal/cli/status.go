@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -188,7 +186,7 @@ func writeStatus(w io.Writer, d *client.Description, st *record.JobStatus, group
 	}
 	fmt.Fprintln(w)
 	for _, c := range st.Conditions {
-		fmt.Fprintf(w, "  condition %s=%v %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		fmt.Fprintf(w, "  condition %s=%v %s: %s\n", c.Type, c.Status, c.Reason, oneLine(c.Message))
 	}
 	for i := range d.Pipelines {
 		writePipeline(w, &d.Pipelines[i], groups)
@@ -239,38 +237,5 @@ func describeJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan
 	if form == "json" {
 		return writeJSON(c.App.Writer, d)
 	}
-	st := statusOf(&d.Job)
-	return writeDescription(c.App.Writer, d, st, groups, counted(ctx, cl, d))
-}
-
-func writeDescription(w io.Writer, d *client.Description, st *record.JobStatus, groups []groupView, vertices []record.VertexSummary) error {
-	writeStatus(w, d, st, groups)
-	if d.Spec != nil {
-		fmt.Fprintf(w, "  spec: file %s, %d bytes", d.Spec.File, len(d.Spec.Text))
-		for _, k := range slices.Sorted(maps.Keys(d.Spec.Variables)) {
-			fmt.Fprintf(w, ", -i %s=%s", k, d.Spec.Variables[k])
-		}
-		fmt.Fprintln(w)
-		if len(d.Spec.Labels) > 0 {
-			fmt.Fprintf(w, "  labels: %s\n", labelText(d.Spec.Labels))
-		}
-	}
-	if d.Wish != "" {
-		fmt.Fprintf(w, "  wish: %s\n", d.Wish)
-	}
-	for i := range d.Pipelines {
-		points := d.Pipelines[i].Checkpoints
-		for _, n := range slices.Sorted(maps.Keys(points)) {
-			cp := points[n]
-			fmt.Fprintf(w, "  checkpoint %d of pipeline %d: %s, attempt %d, %d prepared, %d bytes, %.3f s\n",
-				n, d.Pipelines[i].ID, cp.Kind, cp.Attempt, cp.Prepared, cp.Size, cp.Took)
-		}
-	}
-	for _, f := range st.Failures {
-		fmt.Fprintf(w, "  failure %s  pipeline %d attempt %d %s: %s\n", f.Time.Local().Format(time.DateTime), f.Pipeline, f.Attempt, strings.TrimSpace(f.Worker+" "+f.Group), f.Message)
-	}
-	if len(vertices) > 0 {
-		return summary(w, vertices, lasted(st))
-	}
-	return nil
+	return writeDescription(c.App.Writer, d, statusOf(&d.Job), groups, counted(ctx, cl, d), time.Now())
 }
