@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"strait/coordinator/api/client"
 	"strait/plan"
 	"strait/plan/state"
 )
@@ -31,7 +32,7 @@ func TestManyJobs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n/20+30)*time.Second)
 	defer cancel()
 	for {
-		jobs, err := f.cl.List(ctx)
+		jobs, err := f.cl.List(ctx, client.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}

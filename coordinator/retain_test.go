@@ -75,7 +75,7 @@ func TestManyShortJobs(t *testing.T) {
 		return jobs+dirty+waiting+held+taken+owner == 0
 	})
 	// What is left is read as any job is.
-	list, err := f.cl.List(kvtest.Context(t))
+	list, err := f.cl.List(kvtest.Context(t), client.Filter{})
 	if err != nil || len(list) != keep || list[0].Status == nil || list[0].Status.Phase != state.JobFinished || !list[0].Archived {
 		t.Errorf("%+v, %v", list, err)
 	}

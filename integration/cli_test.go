@@ -53,9 +53,9 @@ func TestCommandsOfAFleet(t *testing.T) {
 	job := writeJob(t, f.Dir, small)
 
 	// An empty fleet.
-	want(0, "NAME  INCARNATION  SLOTS  DATA  OPS  LABELS  VERSION  WISH\n", "no workers; `stctl serve worker` starts one\n", "worker", "list")
+	want(0, "NAME  STATE  SLOTS  CPU  MEMORY  DATA  OPS  LABELS  PROTOCOL  VERSION  INCARNATION\n", "no workers; `stctl serve worker` starts one\n", "worker", "list")
 	want(0, "[]\n", "", "worker", "list", "--output", "json")
-	want(0, "ID  NAME  PHASE  SUBMITTED  MESSAGE\n", "no jobs; `stctl job submit FILE` submits one\n", "job", "list")
+	want(0, "ID  NAME  PHASE  SUBMITTED  ENDED  MESSAGE\n", "no jobs; `stctl job submit FILE` submits one\n", "job", "list")
 	want(0, "[]\n", "", "job", "list", "-o", "json")
 	for _, c := range []string{"status", "describe", "wait", "cancel"} {
 		want(1, "", "job nope: no such job; `stctl job list` shows all\n", "job", c, "nope")

@@ -68,7 +68,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Flags:                     append(settings.Flags(settings.Client), outputFlag(), settings.Flag("log.level")),
 		Commands: []*cli.Command{
 			runCommand(), serveCommand(), jobCommand(), workerCommand(), checkCommand(), planCommand(),
-			connectorCommand(), versionCommand(), completionCommand(),
+			connectorCommand(), doctorCommand(), versionCommand(), completionCommand(),
 		},
 	}
 	app.Action = group(app, nil)

@@ -15,9 +15,10 @@ import (
 
 // line is a command line taken apart.
 type line struct {
-	args     []string       // for the library: each command followed by its flags, arguments last
-	commands []*cli.Command // the words that were commands: job, submit
-	help     bool           // --help, -h or the word help stands in it
+	args      []string       // for the library: each command followed by its flags, arguments last
+	commands  []*cli.Command // the words that were commands: job, submit
+	arguments int            // how many words were neither
+	help      bool           // --help, -h or the word help stands in it
 }
 
 // title is what a message calls the command: stctl job submit.
@@ -81,7 +82,7 @@ func take(app *cli.App, args []string) (*line, error) {
 		}
 		positional = append(positional, a)
 	}
-	l.args = append(l.args, positional...)
+	l.args, l.arguments = append(l.args, positional...), len(positional)
 	if l.help && len(positional) > 0 && len(commands) > 0 {
 		return l, unknownCommand(l.title(app), positional[0], commands)
 	}

@@ -69,8 +69,8 @@ func TestUsageMistakes(t *testing.T) {
 			t.Errorf("stctl %s: exit %d, standard output %q, said\n%swant\n%s", given, r.code, r.stdout, r.stderr, want)
 		}
 	}
-	const all = "run, serve, job, worker, check, plan, connector, version, completion"
-	const ofJob = "submit, list, status, describe, wait, cancel"
+	const all = "run, serve, job, worker, check, plan, connector, doctor, version, completion"
+	const ofJob = "submit, list, status, describe, logs, wait, cancel"
 	f("frobnicate", `stctl has no command "frobnicate"; there are: `+all)
 	f("chekc", `stctl has no command "chekc"; did you mean check? there are: `+all)
 	f("orders.conf", "stctl has no command \"orders.conf\"; to run a job file write `stctl run orders.conf`; there are: "+all)
@@ -78,7 +78,7 @@ func TestUsageMistakes(t *testing.T) {
 	f("job sumbit x.conf", `stctl job has no command "sumbit"; did you mean submit? there are: `+ofJob)
 	f("help frobnicate", `stctl has no command "frobnicate"; there are: `+all)
 	f("serve cordinator", `stctl serve has no command "cordinator"; did you mean coordinator? there are: coordinator, worker, standalone`)
-	f("worker lst", `stctl worker has no command "lst"; did you mean list? there are: list`)
+	f("worker lst", `stctl worker has no command "lst"; did you mean list? there are: list, describe, drain, undrain, fence`)
 	f("connector sow", `stctl connector has no command "sow"; did you mean show? there are: list, show`)
 
 	f("run", "the job file is missing; write stctl run FILE")

@@ -328,7 +328,9 @@ func TestConnectors(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for file, args := range map[string][]string{
 		"help.txt": {"--help"}, "help_run.txt": {"run", "--help"}, "help_submit.txt": {"help", "job", "submit"},
-		"help_serve.txt": {"serve"}, "help_coordinator.txt": {"serve", "coordinator", "-h"}, "help_worker.txt": {"serve", "worker", "-h"},
+		"help_serve.txt": {"serve"}, "help_list.txt": {"job", "list", "-h"}, "help_logs.txt": {"job", "logs", "-h"},
+		"help_drain.txt": {"worker", "drain", "-h"}, "help_fence.txt": {"worker", "fence", "-h"}, "help_doctor.txt": {"doctor", "-h"},
+		"help_coordinator.txt": {"serve", "coordinator", "-h"}, "help_worker.txt": {"serve", "worker", "-h"},
 	} {
 		r := stctl(t, args...)
 		if r.code != 0 || r.stderr != "" {
@@ -355,8 +357,8 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("stctl %q: %s, want %s (exit %d, %q)", args, got, want, r.code, r.stderr)
 		}
 	}
-	const all = "run serve job worker check plan connector version completion"
-	const ofJob = "submit list status describe wait cancel"
+	const all = "run serve job worker check plan connector doctor version completion"
+	const ofJob = "submit list status describe logs wait cancel"
 	f(all)
 	f(all, "")
 	f("check connector completion", "c")

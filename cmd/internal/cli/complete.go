@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"strait/cmd/internal/settings"
+	"strait/coordinator/api/client"
+	"strait/plan"
+	"strait/plan/state"
 )
 
 // completionFlag is what a shell appends to ask for the words that may follow.
@@ -38,6 +44,59 @@ func completionCommand() *cli.Command {
 // values are the words that a flag takes, where they are known.
 var values = map[string][]string{
 	"output": {"text", "json"},
+	"level":  {"debug", "info", "warn", "error"},
+	"phase":  lower(phases),
+}
+
+func lower(all []state.Job) []string {
+	out := make([]string, len(all))
+	for i, p := range all {
+		out[i] = strings.ToLower(string(p))
+	}
+	return out
+}
+
+// The commands whose argument is a job, or a worker.
+var (
+	takesJob    = []string{"stctl job status", "stctl job describe", "stctl job logs", "stctl job wait", "stctl job cancel"}
+	takesWorker = []string{"stctl worker describe", "stctl worker drain", "stctl worker undrain", "stctl worker fence"}
+)
+
+// A person waits for the words with a finger on the key.
+const (
+	wordsWithin = 1500 * time.Millisecond
+	mostWords   = 200
+)
+
+// fromFleet asks the fleet that the command line means for words that may follow. Without an answer there are none.
+func fromFleet(app *cli.App, l *line, ask func(context.Context, *client.Client) ([]string, error)) []string {
+	var words []string
+	l.commands[len(l.commands)-1].Action = func(c *cli.Context) error {
+		ctx, cancel := context.WithTimeout(c.Context, wordsWithin)
+		defer cancel()
+		set, err := load(c, settings.Client)
+		if err != nil {
+			return err
+		}
+		store, err := openStore(ctx, set)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		words, err = ask(ctx, client.New(store, tree(set)))
+		return err
+	}
+	app.Writer, app.ErrWriter = io.Discard, io.Discard
+	_ = app.Run(l.args)
+	return words
+}
+
+func wordsOf(ids []plan.JobID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
 }
 
 // writeCompletion prints the words that may stand in place of the last of args, one a line.
@@ -58,6 +117,9 @@ func writeCompletion(w io.Writer, app *cli.App, args []string) error {
 		value = nil
 	}
 	switch {
+	case value != nil && value.Names()[0] == "worker":
+		l, _ = take(app, before[:len(before)-1]) // without the flag that lacks its value
+		words = fromFleet(app, l, func(ctx context.Context, cl *client.Client) ([]string, error) { return cl.WorkerNames(ctx, current) })
 	case value != nil:
 		words = values[value.Names()[0]]
 		if s := settings.Of(value); s != nil {
@@ -79,6 +141,14 @@ func writeCompletion(w io.Writer, app *cli.App, args []string) error {
 		}
 	case l.title(app) == "stctl completion":
 		words = []string{"bash"}
+	case slices.Contains(takesJob, l.title(app)) && l.arguments > 0, slices.Contains(takesWorker, l.title(app)) && l.arguments > 0: // it takes one
+	case slices.Contains(takesJob, l.title(app)):
+		words = fromFleet(app, l, func(ctx context.Context, cl *client.Client) ([]string, error) {
+			ids, err := cl.JobIDs(ctx, current, mostWords)
+			return wordsOf(ids), err
+		})
+	case slices.Contains(takesWorker, l.title(app)):
+		words = fromFleet(app, l, func(ctx context.Context, cl *client.Client) ([]string, error) { return cl.WorkerNames(ctx, current) })
 	default:
 		for _, c := range commands {
 			words = append(words, c.Name)

@@ -32,7 +32,7 @@ func jobCommand() *cli.Command {
 					&cli.DurationFlag{Name: "timeout", Usage: "how long to follow; the job goes on, the exit code is 124"}),
 				Action: submit,
 			},
-			{Name: "list", Aliases: []string{"ls"}, Usage: "all jobs, newest first", Flags: common, Action: withClient(listJobs)},
+			listCommand(common),
 			{Name: "status", Usage: "pipelines and task groups of a job, and where they run", ArgsUsage: "ID", Flags: common, Action: withJob(jobStatus)},
 			{Name: "describe", Usage: "everything the keys say about a job", ArgsUsage: "ID", Flags: common, Action: withJob(describeJob)},
 			{Name: "logs", Usage: "what all processes of the fleet have logged of a job, by time", ArgsUsage: "ID",
@@ -200,44 +200,6 @@ func cancelJob(c *cli.Context, ctx context.Context, cl *client.Client, id plan.J
 		return nil
 	}
 	return err
-}
-
-func listJobs(c *cli.Context, ctx context.Context, cl *client.Client, form string) error {
-	jobs, err := cl.List(ctx)
-	if err != nil {
-		return err
-	}
-	if form == "json" {
-		type line struct {
-			ID        plan.JobID `json:"id"`
-			Name      string     `json:"name"`
-			Phase     string     `json:"phase"`
-			Message   string     `json:"message,omitempty"`
-			Submitted time.Time  `json:"submitted"`
-		}
-		out := []line{}
-		for i := range jobs {
-			l := line{ID: jobs[i].ID, Name: jobs[i].Name(), Phase: jobs[i].Phase(), Submitted: jobs[i].Submitted()}
-			l.Message = jobs[i].Problem
-			if s := jobs[i].Status; s != nil {
-				l.Message = s.Message
-			}
-			out = append(out, l)
-		}
-		return writeJSON(c.App.Writer, out)
-	}
-	if len(jobs) == 0 {
-		fmt.Fprintln(c.App.ErrWriter, "no jobs; `stctl job submit FILE` submits one")
-	}
-	rows := [][]string{{"ID", "NAME", "PHASE", "SUBMITTED", "MESSAGE"}}
-	for i := range jobs {
-		message := jobs[i].Problem
-		if s := jobs[i].Status; s != nil {
-			message, _, _ = strings.Cut(s.Message, "\n")
-		}
-		rows = append(rows, []string{string(jobs[i].ID), jobs[i].Name(), jobs[i].Phase(), jobs[i].Submitted().Local().Format(time.DateTime), message})
-	}
-	return table(c.App.Writer, rows)
 }
 
 func labelText(labels map[string]string) string {

@@ -239,7 +239,10 @@ func drainWorker(c *cli.Context, ctx context.Context, cl *client.Client, name, f
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("worker %s still drains: %w", name, ctx.Err())
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return &outcome{ExitCancelled, fmt.Sprintf("worker %s still drains", name)}
+			}
+			return fmt.Errorf("worker %s still drains", name) // withClient says that the time is up
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
@@ -319,11 +322,11 @@ func fenceWorker(c *cli.Context) error {
 			fmt.Fprintf(c.App.ErrWriter, "there is no %s: the worker ended in order, or never registered; nothing is fenced\n", file)
 			return nil
 		}
-		if err == nil {
-			incarnation, err = strconv.ParseInt(strings.TrimSpace(string(text[:min(len(text), 64)])), 10, 64)
-		}
 		if err != nil {
-			return failf("--incarnation-file %s: not the number of an incarnation: %v", file, err)
+			return failf("--incarnation-file: %v", err)
+		}
+		if incarnation, err = strconv.ParseInt(strings.TrimSpace(string(text[:min(len(text), 64)])), 10, 64); err != nil {
+			return failf("--incarnation-file %s: it does not hold the number of an incarnation", file)
 		}
 	}
 	return withClient(func(c *cli.Context, ctx context.Context, cl *client.Client, form string) error {

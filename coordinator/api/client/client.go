@@ -212,7 +212,7 @@ func (c *Client) ids(ctx context.Context, prefix string) ([]plan.JobID, error) {
 	seen := map[plan.JobID]bool{}
 	var rev int64
 	for _, branch := range []string{c.tree.Jobs(), c.tree.JobStatuses(), c.tree.Histories()} {
-		es, at, err := c.store.List(ctx, branch+prefix, rev)
+		es, at, err := c.store.ListKeys(ctx, branch+prefix, rev)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func TestResolveAndList(t *testing.T) {
 		t.Error(err)
 	}
 	e.Put(t, tree.Job("broken"), "{")
-	jobs, err := c.List(ctx)
+	jobs, err := c.List(ctx, Filter{})
 	if err != nil || len(jobs) != 5 || jobs[0].ID != "abd" || jobs[2].ID != "abc1" || jobs[0].Spec.Text != "" {
 		t.Fatalf("%+v, %v", jobs, err)
 	}
@@ -283,7 +283,7 @@ func TestArchived(t *testing.T) {
 	if id, err := c.ResolveID(ctx, "gone"); err != nil || id != "gone" {
 		t.Errorf("%s, %v", id, err)
 	}
-	list, err := c.List(ctx)
+	list, err := c.List(ctx, Filter{})
 	if err != nil || len(list) != 2 || list[0].ID != "gone" || list[0].Phase() != "FAILED" || list[0].Name() != "orders" || !list[0].Archived || !list[0].Submitted().Equal(h.Submitted) {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -310,7 +310,7 @@ func TestArchived(t *testing.T) {
 	if err != nil || d.Archived || d.Status != nil || d.History != nil || d.Phase() != "SUBMITTED" {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if list, err := c.List(ctx); err != nil || len(list) != 2 {
+	if list, err := c.List(ctx, Filter{}); err != nil || len(list) != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -96,67 +96,6 @@ func (j *Job) Submitted() time.Time {
 	return time.Time{}
 }
 
-// List reads all jobs at one revision, the newest first. Texts and variables are left out.
-func (c *Client) List(ctx context.Context) ([]Job, error) {
-	specs, rev, err := c.store.List(ctx, c.tree.Jobs(), 0)
-	if err != nil {
-		return nil, err
-	}
-	stats, _, err := c.store.List(ctx, c.tree.JobStatuses(), rev)
-	if err != nil {
-		return nil, err
-	}
-	histories, _, err := c.store.List(ctx, c.tree.Histories(), rev)
-	if err != nil {
-		return nil, err
-	}
-	jobs := map[plan.JobID]*Job{}
-	at := func(e kv.Entry) *Job {
-		p, ok := c.tree.Parse(e.Key)
-		if !ok {
-			return nil
-		}
-		if jobs[p.Job] == nil {
-			jobs[p.Job] = &Job{ID: p.Job}
-		}
-		return jobs[p.Job]
-	}
-	created := map[plan.JobID]int64{}
-	for _, e := range specs {
-		if j := at(e); j != nil {
-			created[j.ID] = e.CreateRev
-			if s, err := record.Decode[record.Spec](e.Value); err == nil {
-				s.Text, s.Variables = "", nil
-				j.Spec = s
-			} else {
-				j.problem(e.Key, err)
-			}
-		}
-	}
-	for _, e := range stats {
-		if j := at(e); j != nil {
-			j.setStatus(e, created[j.ID])
-		}
-	}
-	for _, e := range histories {
-		if p, ok := c.tree.Parse(e.Key); ok && jobs[p.Job] == nil {
-			at(e).setHistory(e)
-		}
-	}
-	out := make([]Job, 0, len(jobs))
-	for _, j := range jobs {
-		out = append(out, *j)
-	}
-	sort.Slice(out, func(i, k int) bool {
-		a, b := out[i].Submitted(), out[k].Submitted()
-		if !a.Equal(b) {
-			return a.After(b)
-		}
-		return out[i].ID < out[k].ID
-	})
-	return out, nil
-}
-
 // Get reads spec and status of a job at one revision, or its history where neither is left. What is there and cannot be
 // read is told in Problem.
 func (c *Client) Get(ctx context.Context, id plan.JobID) (*Job, error) {
