@@ -12,6 +12,7 @@ import (
 	"strait/transport/batch"
 	"strait/transport/shuffle"
 	"strait/transport/stream"
+	"strait/worker/memory"
 	"strait/worker/task"
 	"strait/worker/task/keeper"
 )
@@ -75,6 +76,7 @@ func (h *host) make(ctx context.Context, p *part, a *record.Assignment) error {
 	tasks, err := task.Build(ctx, task.Config{
 		Cluster: f.cluster, JobID: h.job, Job: record.JobLife(h.job, f.head.Spec), Attempt: a.Attempt, Plan: full, Pipeline: pipe,
 		Placement: f.placement, Assignment: a, Worker: c.Name, Folder: f.folder, Gate: p.gate, Watcher: watcher{h, p},
+		Admit:     h.admit(p, a),
 		CallLimit: c.CallLimit, CommitLimit: c.CommitLimit, StopGrace: c.StopGrace, Stdout: c.Stdout,
 		Log: h.log.With("attempt", a.Attempt),
 	})
@@ -86,6 +88,27 @@ func (h *host) make(ctx context.Context, p *part, a *record.Assignment) error {
 		return nil
 	}
 	return h.join(ctx, p, f.placement, pipe)
+}
+
+// admit reserves the memory of an attempt: what its assignment says or, where that says nothing, as much of this
+// worker as its slots are. Invariant 6: what does not fit is refused, with the reason, before anything is made.
+func (h *host) admit(p *part, a *record.Assignment) func(memory.Use) (memory.Shares, error) {
+	return func(u memory.Use) (memory.Shares, error) {
+		want, c := a.Memory, h.l.cfg
+		switch {
+		case want > 0:
+		case c.Slots > 0:
+			want = c.Memory / int64(c.Slots) * int64(len(a.Slots))
+		default: // slots cut on demand and no word on memory: others may come
+			want = (c.Memory - h.l.memory.Used()) / 2
+		}
+		s, err := h.l.memory.Admit(u, want)
+		if err != nil {
+			return s, fmt.Errorf("worker %s: %w", c.Name, err)
+		}
+		p.shares = s
+		return s, nil
+	}
 }
 
 // join connects the tasks with those of the other workers.
@@ -102,6 +125,7 @@ func (h *host) join(ctx context.Context, p *part, pl *record.Placement, pipe *ph
 	}
 	p.net, err = h.l.net.Open(shuffle.AttemptConfig{
 		Key: stream.AttemptKey{Job: h.job, Pipeline: h.id, Attempt: p.attempt}, Token: pl.Token, Peers: peers, Edges: edges,
+		Memory:    shuffle.Memory{Received: p.shares.Received, Inbox: p.shares.Inbox, Gather: p.shares.Gather, Link: p.shares.Link},
 		OnControl: p.tasks.Frame,
 		OnFailure: func(peer string, err error) {
 			h.failed(p, fmt.Errorf("link to worker %s: %w", peer, err), peer)

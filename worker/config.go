@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -15,6 +16,7 @@ import (
 	"strait/kv/keys"
 	"strait/kv/session"
 	"strait/plan"
+	"strait/worker/memory"
 )
 
 // Storage keeps state files and manifests that are too large for a key (checkpoint/storage).
@@ -34,7 +36,7 @@ type Config struct {
 	OpsAddress  string // host:port of /metrics and /counters, published for others; the listener is the caller's
 	Slots       int    // 0: one for each CPU
 	CPU         int    // published; 0: of this process
-	Memory      int64  // bytes, published
+	Memory      int64  // bytes that tasks may reserve, published; 0: memory.Default of this host
 	Labels      map[string]string
 	Version     string
 	Host        string // published; empty: the host name
@@ -50,9 +52,8 @@ type Config struct {
 	// the leader ends together with this process.
 	HandOver time.Duration
 
-	Codec       string  // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
-	MemoryBytes int64   // what the data plane may hold of received rows; 0: 256 MiB
-	Storage     Storage // nil: only what fits into keys
+	Codec   string  // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
+	Storage Storage // nil: only what fits into keys
 	// Registered is told each incarnation before it takes work; nil: nobody is told.
 	Registered func(incarnation int64)
 	Stdout     io.Writer
@@ -76,6 +77,9 @@ func (c *Config) withDefaults() {
 		c.HandOver = c.StopTimeout / 2
 	}
 	c.HandOver = min(c.HandOver, c.StopTimeout)
+	if c.Memory <= 0 {
+		c.Memory = memory.Default(memory.Host(os.DirFS("/")))
+	}
 	if c.Storage == nil {
 		c.Storage = inlineOnly{}
 	}

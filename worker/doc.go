@@ -18,6 +18,8 @@
 //     revision of workers/<me> with it.
 //   - Invariant 4: an ack also compares the control word as of its trigger. "stopped" is reported only when no
 //     external call is in flight.
+//   - Invariant 6: what its tasks hold is reserved from worker.memory before they are made; what does not fit is refused
+//     (worker/memory).
 //   - Invariant 7: every wait has a deadline. A call that does not come back ends the process.
 //   - Invariant 8: a status is written on change only, and together with what changed meanwhile; rows, channels and
 //     splits never cause a write.

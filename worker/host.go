@@ -16,6 +16,7 @@ import (
 	"strait/kv/session"
 	"strait/plan"
 	"strait/transport/shuffle"
+	"strait/worker/memory"
 	"strait/worker/task"
 	"strait/worker/task/keeper"
 )
@@ -50,6 +51,7 @@ type part struct {
 	tasks   *task.Attempt
 	net     *shuffle.Attempt
 	stopped chan struct{} // closed when Stop has ended
+	shares  memory.Shares // reserved, to be given back when it has stopped; nothing where there is no Bound
 
 	mu  sync.Mutex
 	ack record.Ack // as last written
@@ -309,6 +311,7 @@ func (h *host) stop(p *part) {
 		}
 		final = task.Records(p.tasks.Counts())
 	}
+	h.l.memory.Release(p.shares) // before it is said: the leader gives the slots to others then
 	close(p.stopped)
 	h.inbox.put(keeper.Ended{Attempt: p.attempt, Final: final})
 }

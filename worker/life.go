@@ -18,6 +18,7 @@ import (
 	"strait/kv/session"
 	"strait/plan"
 	"strait/transport/shuffle"
+	"strait/worker/memory"
 	"strait/worker/task/keeper"
 )
 
@@ -29,6 +30,7 @@ type life struct {
 	log         *slog.Logger
 	session     *session.Session
 	net         *shuffle.Service
+	memory      *memory.Budget // what attempts have reserved here
 	incarnation int64
 	key         string // workers/<me>
 	tasks       *mirror.Mirror
@@ -64,7 +66,7 @@ func (w *Worker) live(ctx context.Context) error {
 	l := &life{
 		cfg: cfg, plans: w.plans, meters: &w.meters, log: cfg.Log.With("worker", cfg.Name), session: sess, key: cfg.Tree.Worker(cfg.Name),
 		dead: make(chan struct{}), hung: make(chan struct{}), hosts: map[pipeline]*host{}, ending: map[pipeline]chan struct{}{},
-		over: make(chan struct{}, 1), started: time.Now().UTC().Truncate(time.Second),
+		memory: memory.NewBudget(cfg.Memory), over: make(chan struct{}, 1), started: time.Now().UTC().Truncate(time.Second),
 	}
 	// What runs must outlive ctx: tasks are ended in order, and their ends written down.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -116,7 +118,7 @@ func openSession(ctx context.Context, cfg *Config) (*session.Session, error) {
 func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) error {
 	net, err := shuffle.Listen(shuffle.Config{
 		Cluster: fmt.Sprintf("%x%s", l.cfg.Store.ClusterID(), l.cfg.Tree.Prefix()), Worker: l.cfg.Name,
-		Listen: l.cfg.DataListen, Codec: l.cfg.Codec, MemoryBytes: l.cfg.MemoryBytes, Log: l.log,
+		Listen: l.cfg.DataListen, Codec: l.cfg.Codec, MemoryBytes: l.cfg.Memory, Log: l.log,
 	})
 	if err != nil {
 		return err

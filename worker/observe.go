@@ -12,6 +12,7 @@ import (
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/state"
+	"strait/transport/shuffle"
 	"strait/worker/task"
 )
 
@@ -92,6 +93,7 @@ func (w *Worker) registerMetrics() {
 	s.NewGauge("strait_worker_ready", func() float64 { return boolean(w.Ready() == nil) })
 	s.NewGauge("strait_worker_incarnation", func() float64 { return float64(w.Incarnation()) })
 	s.NewGauge("strait_worker_slots", func() float64 { return float64(w.cfg.Slots) })
+	s.NewGauge("strait_worker_memory_limit_bytes", func() float64 { return float64(w.cfg.Memory) })
 	s.RegisterMetricsWriter(w.writeMetrics)
 	w.lost = s.GetOrCreateCounter("strait_worker_sessions_lost_total")
 	w.failures = s.GetOrCreateCounter("strait_worker_attempts_failed_total")
@@ -101,7 +103,7 @@ func (w *Worker) registerMetrics() {
 
 // unregisterMetrics takes them off again.
 func (w *Worker) unregisterMetrics() {
-	for _, n := range []string{"strait_worker_ready", "strait_worker_incarnation", "strait_worker_slots"} {
+	for _, n := range []string{"strait_worker_ready", "strait_worker_incarnation", "strait_worker_slots", "strait_worker_memory_limit_bytes"} {
 		w.cfg.Metrics.UnregisterMetric(n)
 	}
 }
@@ -147,9 +149,45 @@ func (w *Worker) writeMetrics(out io.Writer) {
 	seconds("strait_worker_backpressured_seconds_total", func(c task.Count) float64 { return c.Blocked.Seconds() })
 	seconds("strait_worker_idle_seconds_total", func(c task.Count) float64 { return c.Idle.Seconds() })
 	seconds("strait_worker_throttled_seconds_total", func(c task.Count) float64 { return c.Throttled.Seconds() })
+	w.writeLinks(out)
 	for _, n := range taskNames {
 		metrics.WriteGaugeUint64(out, n, uint64(tasks[n]))
 	}
+}
+
+// writeLinks writes what the data plane of the current life does. The series of a link end with its attempt.
+func (w *Worker) writeLinks(out io.Writer) {
+	var reserved int64
+	var all shuffle.Stats
+	var links []shuffle.LinkStats
+	if l := w.current(); l != nil {
+		reserved, all, links = l.memory.Used(), l.net.Stats(), l.net.Links()
+	}
+	name := fmt.Sprintf("{worker=%q}", w.cfg.Name)
+	metrics.WriteGaugeUint64(out, "strait_worker_memory_reserved_bytes"+name, uint64(reserved))
+	metrics.WriteGaugeUint64(out, "strait_shuffle_attempts"+name, uint64(all.Attempts))
+	metrics.WriteGaugeUint64(out, "strait_shuffle_reserved_bytes"+name, uint64(all.Reserved))
+	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_in_total"+name, uint64(all.BytesIn))
+	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_out_total"+name, uint64(all.BytesOut))
+	link := func(write func(l *shuffle.LinkStats, labels string)) {
+		for i := range links {
+			l := &links[i]
+			write(l, fmt.Sprintf(`{job=%q,pipeline="%d",worker=%q,peer=%q}`, l.Key.Job, l.Key.Pipeline, w.cfg.Name, l.Peer))
+		}
+	}
+	count := func(name string, f func(*shuffle.LinkStats) int64) {
+		link(func(l *shuffle.LinkStats, labels string) { metrics.WriteCounterUint64(out, name+labels, uint64(f(l))) })
+	}
+	count("strait_shuffle_link_bytes_in_total", func(l *shuffle.LinkStats) int64 { return l.BytesIn })
+	count("strait_shuffle_link_bytes_out_total", func(l *shuffle.LinkStats) int64 { return l.BytesOut })
+	count("strait_shuffle_link_frames_in_total", func(l *shuffle.LinkStats) int64 { return l.FramesIn })
+	count("strait_shuffle_link_frames_out_total", func(l *shuffle.LinkStats) int64 { return l.FramesOut })
+	link(func(l *shuffle.LinkStats, labels string) {
+		metrics.WriteCounterFloat64(out, "strait_shuffle_link_credit_wait_seconds_total"+labels, l.CreditWait.Seconds())
+	})
+	link(func(l *shuffle.LinkStats, labels string) {
+		metrics.WriteGaugeUint64(out, "strait_shuffle_link_queued_bytes"+labels, uint64(l.Queued))
+	})
 }
 
 func boolean(b bool) float64 {

@@ -99,7 +99,7 @@ func (b *Builder) Full() bool {
 	if b.rows >= b.limit.Rows {
 		return true
 	}
-	if b.rows-b.looked >= min(max(b.looked, 1), 16) { // after rows 1, 2, 4 … 16, then every 16: rows may be large
+	if b.rows-b.looked >= min(max(b.looked, 1), 32) { // after rows 1, 2, 4 … 32, then every 32: rows may be large
 		b.looked = b.rows
 		b.bytes = int64(b.rows) * b.width
 		for _, f := range b.fields {

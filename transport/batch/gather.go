@@ -116,6 +116,17 @@ func (g *Gatherer) Reset() {
 	g.kinds, g.rows = g.kinds[:0], 0
 }
 
+// Drop drops what is collected, and the memory with it.
+func (g *Gatherer) Drop() {
+	for i := range g.cols {
+		g.cols[i].drop()
+		if g.cols[i].shown != nil {
+			g.cols[i].shown, g.cols[i].bufs = nil, [3]*memory.Buffer{}
+		}
+	}
+	g.kinds, g.rows = nil, 0
+}
+
 // column is one column, or part of one, being collected.
 type column struct {
 	dt       arrow.DataType

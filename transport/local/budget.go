@@ -5,15 +5,19 @@ import (
 	"time"
 )
 
-// Budget is the memory that the inboxes of a process reserve from. Growing inboxes leave half of it to the floors
-// of those that are still to come.
+// Budget is the memory that the inboxes of an attempt, or of a process, reserve from. Growing inboxes leave part of it
+// to others.
 type Budget struct {
 	limit int64
+	grown int64 // up to here inboxes may grow
 	used  atomic.Int64
 }
 
-// NewBudget makes a budget of that many bytes.
-func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
+// NewBudget makes a budget of that many bytes. Half of it is left to the floors of inboxes that are still to come.
+func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes, grown: bytes / 2} }
+
+// NewOwn makes the budget of one attempt, whose inboxes are all made at once: they may grow up to it.
+func NewOwn(bytes int64) *Budget { return &Budget{limit: bytes, grown: bytes} }
 
 // Used is what is reserved now. It may exceed the limit by the floors of inboxes: a consumer always gets its floor.
 func (b *Budget) Used() int64 { return b.used.Load() }
@@ -26,7 +30,7 @@ func (b *Budget) giveBack(n int64) { b.used.Add(-n) }
 
 // grow reserves n bytes or nothing.
 func (b *Budget) grow(n int64) bool {
-	if b.used.Add(n) <= b.limit/2 {
+	if b.used.Add(n) <= b.grown {
 		return true
 	}
 	b.used.Add(-n)

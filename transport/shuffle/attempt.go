@@ -17,14 +17,16 @@ var ErrClosed = errors.New("the pipeline attempt is closed")
 
 // Attempt is one pipeline attempt on this worker.
 type Attempt struct {
-	s     *Service
-	cfg   AttemptConfig
-	edges map[int]*edge
-	outs  map[string]*outLink  // by peer; fixed after newAttempt
-	ins   map[string]*inLink   // by peer; fixed after newAttempt
-	self  *queue.Queue[[]byte] // control frames from this worker to itself
-	done  chan struct{}        // closed with the attempt
-	wg    sync.WaitGroup
+	s      *Service
+	cfg    AttemptConfig
+	edges  map[int]*edge
+	memory Memory // no field is zero but Received
+	budget *local.Budget
+	outs   map[string]*outLink  // by peer; fixed after newAttempt
+	ins    map[string]*inLink   // by peer; fixed after newAttempt
+	self   *queue.Queue[[]byte] // control frames from this worker to itself
+	done   chan struct{}        // closed with the attempt
+	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	cause   error // set with done
@@ -44,7 +46,10 @@ type edge struct {
 func newAttempt(s *Service, cfg AttemptConfig) (*Attempt, error) {
 	a := &Attempt{
 		s: s, cfg: cfg, edges: map[int]*edge{}, outs: map[string]*outLink{}, ins: map[string]*inLink{},
-		self: queue.New[[]byte](controlMost), done: make(chan struct{}),
+		self: queue.New[[]byte](controlMost), done: make(chan struct{}), memory: cfg.Memory.within(), budget: s.budget,
+	}
+	if a.memory.Received > 0 {
+		a.budget = local.NewOwn(a.memory.Received)
 	}
 	for peer, addr := range cfg.Peers {
 		if peer == s.cfg.Worker {
@@ -61,11 +66,11 @@ func newAttempt(s *Service, cfg AttemptConfig) (*Attempt, error) {
 			}
 		}
 	}
-	floor := inboxFloor
-	if consumers > 0 { // half of what is left at most
+	floor := a.memory.Inbox
+	if consumers > 0 && a.memory.Received == 0 { // half of what is left at most
 		floor = min(floor, max(s.budget.Left()/2/int64(consumers), 1))
 	}
-	if floor < inboxFloor/4 {
+	if floor < inboxFloor/16 {
 		s.log.Warn("memory for received rows is short; give the worker more, or the job less parallelism", "worker", s.cfg.Worker,
 			"job", string(cfg.Key.Job), "pipeline", int(cfg.Key.Pipeline), "consumers", consumers, "bytes_each", floor, "bytes_in_all", s.cfg.MemoryBytes)
 	}
@@ -80,6 +85,19 @@ func newAttempt(s *Service, cfg AttemptConfig) (*Attempt, error) {
 
 // inboxFloor is the least that a consumer reserves where memory suffices: one batch of the target size.
 const inboxFloor int64 = 1 << 20
+
+// within fills in what is not given.
+func (m Memory) within() Memory {
+	set := func(v *int64, most int64) {
+		if *v <= 0 || *v > most {
+			*v = most
+		}
+	}
+	set(&m.Inbox, inboxFloor)
+	set(&m.Gather, gatherMost)
+	set(&m.Link, linkMost)
+	return m
+}
 
 func (a *Attempt) addEdge(e stream.Edge, floor int64) error {
 	switch {
@@ -103,7 +121,7 @@ func (a *Attempt) addEdge(e stream.Edge, floor int64) error {
 			if e.Exchange == stream.Forward {
 				channels = 1
 			}
-			x.inboxes[i] = local.NewInbox(channels, floor, a.s.budget)
+			x.inboxes[i] = local.NewInbox(channels, floor, a.budget)
 		}
 		if !seen[w] {
 			seen[w] = true

@@ -21,12 +21,21 @@ type Config struct {
 	TLS         *tls.Config   // nil: plain TCP
 }
 
+// Memory is what an attempt may hold on this worker, in bytes. Zero stands for what a worker with plenty of it gives.
+type Memory struct {
+	Received int64 // all inboxes together; 0: they share the budget of the service
+	Inbox    int64 // each inbox, to begin with; at most one batch of the target size
+	Gather   int64 // each producer of a hash exchange
+	Link     int64 // frames that wait for one connection
+}
+
 // AttemptConfig is one pipeline attempt as one worker sees it. Edges are equal on all workers of the attempt.
 type AttemptConfig struct {
-	Key   stream.AttemptKey
-	Token string            // random, equal on all workers of the attempt; a hello must show it
-	Peers map[string]string // worker -> data address; without self
-	Edges []stream.Edge
+	Key    stream.AttemptKey
+	Token  string            // random, equal on all workers of the attempt; a hello must show it
+	Peers  map[string]string // worker -> data address; without self
+	Edges  []stream.Edge
+	Memory Memory
 	// OnControl gets the frames that Control sent, in order per sender, one at a time per sender. It must not
 	// block; the frame is the callee's to keep.
 	OnControl func(from string, frame []byte)

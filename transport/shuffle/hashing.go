@@ -74,7 +74,7 @@ func (o *output) scatter(ctx context.Context, b *batch.Batch) error {
 			}
 		}
 	}
-	if h.held >= gatherMost {
+	if h.held >= o.a.memory.Gather {
 		return o.flushAll(ctx)
 	}
 	h.tidy()
@@ -115,18 +115,24 @@ func (o *output) flush(ctx context.Context, g *batch.Gatherer, consumer int) err
 	if g.Rows() == 0 {
 		return nil
 	}
-	o.hash.held -= g.Bytes()
+	bytes := g.Bytes()
+	o.hash.held -= bytes
 	t := o.target(consumer)
 	if t.port != nil {
 		return t.port.Send(ctx, g.Take()) // the batch keeps the memory
 	}
 	var err error
-	if v := g.View(); g.Bytes() <= frameTarget/2 {
+	if v := g.View(); bytes <= frameTarget/2 {
 		err = o.sendView(ctx, t, v)
 	} else { // a few large rows: cut into frames
 		err = o.sendTo(ctx, consumer, g.Peek())
 	}
-	g.Reset() // both have copied
+	// Both have copied. A bucket keeps its memory unless those of all consumers together would keep too much.
+	if bytes*int64(o.hash.consumers) <= o.a.memory.Gather {
+		g.Reset()
+	} else {
+		g.Drop()
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package shuffle
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"strait/transport/batch"
 	"strait/transport/local"
@@ -14,6 +15,7 @@ type inLink struct {
 	link
 	connected chan struct{} // closed when the peer's hello was accepted
 	channels  []*inChannel  // reader only
+	received  atomic.Int64  // data frames
 }
 
 // inChannel is the receiving end of one channel. It is the local.Remote of its port.
@@ -158,6 +160,7 @@ func (l *inLink) data(h wire.Header, r *wire.Reader) error {
 	if err != nil {
 		return err
 	}
+	l.received.Add(1)
 	c, err := l.channel(h)
 	if err == nil && (d.Table >= len(c.schemas) || !c.schemas[d.Table]) {
 		err = fmt.Errorf("%w: rows of table %d on channel %d before its schema", wire.ErrCorrupt, d.Table, h.Channel)

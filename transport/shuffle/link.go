@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strait/transport/queue"
@@ -32,7 +33,10 @@ type link struct {
 	normal  queue.Ring[*lane]
 	queued  int64                           // bytes in lanes and in the write in hand
 	blocked []*outChannel                   // wait for queued to fall
+	frames  int64                           // data frames taken for writing
 	lastSet struct{ read, write time.Time } // when deadlines were set; each belongs to its goroutine
+
+	bytes struct{ in, out atomic.Int64 } // as on the wire
 
 	iov   net.Buffers // writer only
 	taken []item      // writer only
@@ -251,6 +255,7 @@ func (r *linkReader) Read(p []byte) (int, error) {
 	}
 	n, err := l.conn.Read(p)
 	l.a.s.bytesIn.Add(int64(n))
+	l.bytes.in.Add(int64(n))
 	return n, err
 }
 
@@ -275,6 +280,7 @@ func (l *link) write() error {
 			n, err := l.iov.WriteTo(l.conn)
 			l.iov = all
 			l.a.s.bytesOut.Add(n)
+			l.bytes.out.Add(n)
 			l.wrote(data)
 			if err == nil {
 				continue
@@ -355,6 +361,9 @@ func (l *link) collect() (bytes, data int64) {
 			break
 		}
 		l.taken = append(l.taken, it)
+		if it.small == nil {
+			l.frames++
+		}
 		data += it.size()
 		switch t := &l.taken[len(l.taken)-1]; {
 		case t.small != nil:
@@ -382,7 +391,7 @@ func (l *link) wrote(data int64) {
 		l.spare = nil
 	}
 	l.queued -= data
-	if l.queued < linkMost {
+	if l.queued < l.a.memory.Link {
 		for i, c := range l.blocked {
 			signal(c.wake)
 			l.blocked[i] = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"strait/checkpoint"
 	"strait/transport/wire"
@@ -14,6 +15,7 @@ type outLink struct {
 	link
 	addr     string
 	codec    atomic.Uint32 // a wire.Codec, once connected
+	waited   atomic.Int64  // ns that producers waited for credit or for room in the queue, summed
 	channels []*outChannel
 }
 
@@ -113,7 +115,7 @@ func (c *outChannel) send(ctx context.Context, it item, raw int64, table int, pr
 			return err
 		}
 		if c.credit > 0 {
-			if l.queued < linkMost {
+			if l.queued < l.a.memory.Link {
 				break
 			}
 			l.blocked = append(l.blocked, c)
@@ -123,6 +125,7 @@ func (c *outChannel) send(ctx context.Context, it item, raw int64, table int, pr
 			signal(l.wake)
 		}
 		l.mu.Unlock()
+		began := time.Now()
 		var err error
 		select {
 		case <-c.wake:
@@ -132,6 +135,7 @@ func (c *outChannel) send(ctx context.Context, it item, raw int64, table int, pr
 			err = l.a.Cause()
 		case <-l.gone: // said by ended
 		}
+		l.waited.Add(int64(time.Since(began)))
 		if err != nil {
 			it.buf.Release()
 			return err

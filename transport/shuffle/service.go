@@ -39,21 +39,6 @@ type Service struct {
 	bytesIn, bytesOut atomic.Int64 // on all links
 }
 
-// Stats are sums over the life of a service, and what is open now.
-type Stats struct {
-	Attempts int   // open
-	Reserved int64 // bytes that consumers have reserved for rows
-	BytesIn  int64 // received from peers, as on the wire
-	BytesOut int64 // sent to peers
-}
-
-// Stats reads the counters.
-func (s *Service) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return Stats{Attempts: len(s.attempts), Reserved: s.budget.Used(), BytesIn: s.bytesIn.Load(), BytesOut: s.bytesOut.Load()}
-}
-
 // pipeline is the part of an AttemptKey that attempts are compared within.
 type pipeline struct {
 	job plan.JobID

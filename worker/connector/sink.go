@@ -67,7 +67,10 @@ type WriterContext struct {
 	Parallelism int
 	Schemas     []*batch.Schema
 	// Next is the checkpoint whose rows the writer gets first.
-	Next   plan.CheckpointID
+	Next plan.CheckpointID
+	// Memory is what the writer may keep in buffers, in bytes: within Buffers of the sink. 0: as much as it can
+	// use.
+	Memory int64
 	Stdout io.Writer // where Console prints: standard output of the process; safe for concurrent use
 	Log    *slog.Logger
 }
@@ -80,6 +83,12 @@ type Writer interface {
 	Prepare(ctx context.Context, n plan.CheckpointID) ([][]byte, error)
 	// Close releases everything. What was not prepared is dropped; what was prepared stays.
 	Close() error
+}
+
+// Buffering is a sink whose writers keep rows in memory between two calls, or encoded, and says how much each of them
+// needs at least and can use. A sink that is not Buffering keeps about a batch: 32 KiB to 1 MiB.
+type Buffering interface {
+	Buffers() (least, most int64)
 }
 
 // Flusher is a Writer that buffers and wants to be flushed when the linger is over, between barriers.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"strait/checkpoint"
 	"strait/kv/record"
 	"strait/plan"
@@ -20,6 +22,7 @@ import (
 	"strait/plan/physical"
 	"strait/transport/stream"
 	"strait/worker/connector"
+	"strait/worker/memory"
 )
 
 // Defaults and limits.
@@ -28,8 +31,6 @@ const (
 	DefaultCommitLimit = 5 * time.Minute // Prepare, Commit and Abandon, until jobs set a checkpoint timeout
 	DefaultStopGrace   = 5 * time.Second // design section 8: a call that does not return after its context ended
 	DefaultLinger      = 50 * time.Millisecond
-
-	readAheadBytes = 2 << 20 // what a reader may be ahead of the loop, one element more at most
 )
 
 // Net is the attempt on the data plane (transport/shuffle).
@@ -63,9 +64,11 @@ type Config struct {
 	CallLimit   time.Duration
 	CommitLimit time.Duration
 	StopGrace   time.Duration
-	Linger      time.Duration
-	Stdout      io.Writer
-	Log         *slog.Logger
+	// Admit reserves memory for what the attempt has here, before anything of it is made; nil: there is plenty.
+	Admit  func(memory.Use) (memory.Shares, error)
+	Linger time.Duration
+	Stdout io.Writer
+	Log    *slog.Logger
 }
 
 func (c *Config) withDefaults() {
@@ -78,6 +81,9 @@ func (c *Config) withDefaults() {
 	set(&c.CommitLimit, DefaultCommitLimit)
 	set(&c.StopGrace, DefaultStopGrace)
 	set(&c.Linger, DefaultLinger)
+	if c.Admit == nil {
+		c.Admit = func(u memory.Use) (memory.Shares, error) { return memory.Divide(u, 1<<40), nil }
+	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
 	}
@@ -96,7 +102,9 @@ func (c *Config) identity(v plan.VertexID, subtask int) checkpoint.Identity {
 type Attempt struct {
 	cfg    Config
 	env    logical.Env
-	ctx    context.Context // of every task; ends with Stop or the first failure
+	shares memory.Shares
+	large  map[plan.ChainID]*semaphore.Weighted // what large elements take, by chain
+	ctx    context.Context                      // of every task; ends with Stop or the first failure
 	cancel context.CancelCauseFunc
 	net    Net
 	wg     sync.WaitGroup
@@ -156,6 +164,9 @@ func (a *Attempt) build(ctx context.Context) error {
 	}
 	if a.cfg.Assignment.Scope == record.ScopeCommitters {
 		return nil
+	}
+	if err := a.admit(ctx, vs); err != nil {
+		return err
 	}
 	for _, id := range a.cfg.Assignment.Enumerators {
 		v, err := vs.get(ctx, id)

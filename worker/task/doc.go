@@ -19,7 +19,7 @@
 //   - Invariant 4: every external call passes both looks at the gate and has a limit. Stop withdraws the gate before
 //     anything else, and returns nil only when no call is in flight.
 //   - Invariant 5: a barrier is handled between two units, in one place (group.barrier).
-//   - Invariant 6: what is read ahead is bounded in bytes; a rate limit of the job slows the reader, never the loop.
+//   - Invariant 6: what is read ahead is bounded in bytes, by the share that the attempt was given (worker/memory); a rate limit of the job slows the reader, never the loop.
 //   - No group ends by itself: a drained one stays and answers barriers until it is stopped.
 //   - A panic in a plugin fails its attempt, never the process. A call that does not return makes Stop return
 //     ErrHung, and the process must end.

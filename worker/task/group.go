@@ -11,6 +11,7 @@ import (
 	"strait/checkpoint/failpoint"
 	"strait/plan"
 	"strait/plan/config"
+	"strait/plan/fault"
 	"strait/plan/physical"
 	"strait/plan/state"
 	"strait/transport/batch"
@@ -334,6 +335,9 @@ func (g *group) flush(ctx context.Context) error {
 
 // pass takes a batch through the chain.
 func (g *group) pass(ctx context.Context, b *batch.Batch, bytes int64) error {
+	if err := g.fits(b, bytes); err != nil {
+		return err
+	}
 	if g.sink != nil {
 		// Invariant 4: the first look at the gate, when the batch is taken.
 		if err := g.a.cfg.Gate.Enter(ctx); err != nil {
@@ -355,6 +359,9 @@ func (g *group) pass(ctx context.Context, b *batch.Batch, bytes int64) error {
 		}
 		if out != b {
 			bytes = out.Bytes()
+			if err := g.fits(out, bytes); err != nil {
+				return err
+			}
 		}
 		b = out
 		s.count.tables[table].out(b.Rows, bytes)
@@ -373,6 +380,14 @@ func (g *group) pass(ctx context.Context, b *batch.Batch, bytes int64) error {
 		return g.send(ctx, b)
 	}
 	return nil
+}
+
+// fits refuses what the memory of the attempt here is too small for.
+func (g *group) fits(b *batch.Batch, bytes int64) error {
+	if bytes <= g.a.shares.Most() {
+		return nil
+	}
+	return fault.Fatal(g.a.shares.TooLarge(b.Rows, bytes))
 }
 
 // send hands a batch to every output. The time in it counts as blocked: that of a full peer is much longer than that

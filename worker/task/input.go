@@ -16,6 +16,7 @@ type inputHead struct {
 	ends  []inputEnd
 	turn  int
 	align *align.Aligner
+	large large
 }
 
 // inputEnd is one edge: its channels are numbered from first on among those of the group, its tables from tables on
@@ -27,7 +28,7 @@ type inputEnd struct {
 }
 
 func newInputHead(g *group, net Net) *inputHead {
-	h := &inputHead{g: g}
+	h := &inputHead{g: g, large: g.a.newLarge(g.chain.ID)}
 	channels, tables := 0, 0
 	for _, id := range g.chain.Inputs {
 		in := net.Input(id, g.id.Index)
@@ -84,6 +85,9 @@ func (h *inputHead) release() {
 
 // move takes one element from the inputs in turn.
 func (h *inputHead) move(ctx context.Context) (bool, error) {
+	if err := h.large.expect(ctx); err != nil {
+		return false, err
+	}
 	for range h.ends {
 		e := &h.ends[h.turn]
 		if h.turn++; h.turn == len(h.ends) {
@@ -97,6 +101,7 @@ func (h *inputHead) move(ctx context.Context) (bool, error) {
 			return true, h.take(ctx, e, item)
 		}
 	}
+	h.large.none()
 	return false, nil
 }
 
@@ -109,6 +114,9 @@ func (h *inputHead) take(ctx context.Context, e *inputEnd, item stream.Item) err
 	if v.Release {
 		h.release()
 	}
+	if v.Action != align.Deliver || item.Kind != stream.Rows {
+		h.large.none()
+	}
 	switch v.Action {
 	case align.Hold:
 		h.hold(channel)
@@ -120,7 +128,14 @@ func (h *inputHead) take(ctx context.Context, e *inputEnd, item stream.Item) err
 			if e.tables > 0 { // the tables of this edge come behind those of others
 				b = renumber(b, e.tables)
 			}
-			return h.g.pass(ctx, b, b.Bytes())
+			bytes := b.Bytes()
+			held, err := h.large.take(ctx, bytes)
+			if err != nil {
+				return err
+			}
+			err = h.g.pass(ctx, b, bytes)
+			h.large.giveBack(held)
+			return err
 		}
 		if v.Ended {
 			return h.g.end(ctx)

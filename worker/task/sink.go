@@ -47,6 +47,7 @@ func (s *sinkEnd) open() error {
 		Parallelism: s.v.Parallelism,
 		Schemas:     s.v.in,
 		Next:        s.a.next,
+		Memory:      s.a.shares.Writer(s.v.buffers),
 		Stdout:      s.a.cfg.Stdout,
 		Log:         s.a.cfg.Log.With(plan.LogVertex, s.v.ID),
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strait/checkpoint"
+	"strait/plan/fault"
 	"strait/transport/batch"
 	"strait/transport/queue"
 	"strait/worker/connector"
@@ -27,6 +28,7 @@ type sourceHead struct {
 	done   chan struct{}                 // the reader's goroutine has returned
 
 	throttle *throttle // the reader's; nil: as fast as it can
+	large    large     // the reader's
 
 	// All below belongs to the loop.
 	book    ledger.Reader
@@ -43,14 +45,16 @@ type unit struct {
 	batches  []*batch.Batch
 	split    string
 	position []byte
-	done     bool // the split ended
+	done     bool  // the split ended
+	held     int64 // of the pool for large elements, until it has passed
 }
 
 func newSourceHead(ctx context.Context, g *group, v *vertex) (*sourceHead, error) {
 	s := &sourceHead{
 		g: g, v: v, count: newVertexCount(v.ID, v.Out),
-		queue: queue.New[unit](readAheadBytes), splits: queue.New[[]ledger.Handed](1 << 20), done: make(chan struct{}),
+		queue: queue.New[unit](g.a.shares.ReadAhead), splits: queue.New[[]ledger.Handed](1 << 20), done: make(chan struct{}),
 	}
+	s.large = g.a.newLarge(v.Chain)
 	s.throttle = newThrottle(&g.a.env, &s.count.throttled)
 	r, err := v.source.NewReader(ctx, connector.ReaderContext{Subtask: g.id.Index, Parallelism: v.Parallelism, Schemas: v.out})
 	if err != nil {
@@ -93,7 +97,7 @@ func (s *sourceHead) read() {
 }
 
 func (s *sourceHead) readAll(ctx context.Context) error {
-	out := connector.NewOutput(s.v.out, s.throttle.limit(batch.Limit{}))
+	out := connector.NewOutput(s.v.out, s.throttle.limit(batch.Limit{Bytes: s.g.a.shares.Batch}))
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
@@ -121,6 +125,9 @@ func (s *sourceHead) readSplit(ctx context.Context, h ledger.Handed, out *connec
 		return at(err, s.v, showPosition(h.ID, position))
 	}
 	for {
+		if err := s.large.expect(ctx); err != nil {
+			return err
+		}
 		s.enter()
 		p, err := s.reader.Read(ctx, out)
 		s.busyAt.Store(0)
@@ -133,6 +140,8 @@ func (s *sourceHead) readSplit(ctx context.Context, h ledger.Handed, out *connec
 				return err
 			}
 			position = p.Position
+		} else {
+			s.large.none()
 		}
 		if p.Done {
 			return nil
@@ -156,8 +165,16 @@ func (s *sourceHead) enter() { s.busyAt.Store(time.Now().UnixNano()) }
 func (s *sourceHead) push(ctx context.Context, u unit) error {
 	rows, bytes := 0, int64(0)
 	for _, b := range u.batches {
+		n := b.Bytes()
+		if n > s.g.a.shares.Most() {
+			return at(fault.Fatal(s.g.a.shares.TooLarge(b.Rows, n)), s.v, showPosition(u.split, u.position))
+		}
 		rows += b.Rows
-		bytes += b.Bytes()
+		bytes += n
+	}
+	var err error
+	if u.held, err = s.large.take(ctx, bytes); err != nil {
+		return err
 	}
 	if err := s.throttle.wait(ctx, rows, bytes); err != nil {
 		return err
@@ -197,6 +214,7 @@ func (s *sourceHead) move(ctx context.Context) (bool, error) {
 		}
 	}
 	s.passing = false
+	s.large.giveBack(u.held)
 	if err := s.book.Passed(u.split, u.position, u.done); err != nil {
 		return false, fmt.Errorf("BUG: %w", err)
 	}

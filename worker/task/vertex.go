@@ -12,6 +12,7 @@ import (
 	"strait/plan/physical"
 	"strait/transport/batch"
 	"strait/worker/connector"
+	"strait/worker/memory"
 	"strait/worker/transform"
 )
 
@@ -24,6 +25,7 @@ type vertex struct {
 	transform transform.Transform
 	sink      connector.Sink
 	claim     connector.Claim
+	buffers   memory.Range // of each writer of the sink
 }
 
 // twoPhase and aggregating say who commits for a sink. The plan's word is not needed: the sink itself knows.
@@ -126,6 +128,10 @@ func (vs *vertices) makeSink(ctx context.Context, v *vertex) error {
 	})
 	if err == nil {
 		v.claim = v.sink.Claim()
+		v.buffers = memory.WriterRange
+		if b, ok := v.sink.(connector.Buffering); ok {
+			v.buffers.Least, v.buffers.Most = b.Buffers()
+		}
 	}
 	return err
 }

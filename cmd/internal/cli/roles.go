@@ -13,7 +13,6 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"strait/checkpoint/storage"
 	"strait/cmd/internal/ops"
@@ -24,6 +23,7 @@ import (
 	"strait/kv/record"
 	"strait/plan/logical"
 	"strait/worker"
+	"strait/worker/memory"
 )
 
 // roles is what the roles of one process have in common.
@@ -122,7 +122,11 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 		return nil, listenError("--ops-listen", opsListen, err)
 	}
 	cfg.Store, cfg.Tree, cfg.TTL, cfg.Log, cfg.Stdout = r.store, r.tree, r.ttl, r.log, r.stdout
-	cfg.Memory = hostMemory()
+	allowed := memory.Host(os.DirFS("/"))
+	if cfg.Memory == 0 {
+		cfg.Memory = memory.Default(allowed)
+	}
+	memory.LimitHeap(cfg.Memory, allowed)
 	cfg.Storage = &leaderStorage{cl: client.New(r.store, r.tree)}
 	if r.storage != nil {
 		cfg.Storage = r.storage
@@ -295,13 +299,4 @@ func (f *incarnationFile) remove() {
 	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.log.Warn("incarnation file stays", "file", f.path, "err", err)
 	}
-}
-
-// hostMemory is the memory of this host in bytes, 0 where the system does not say.
-func hostMemory() int64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit)
 }

@@ -251,7 +251,7 @@ func (s *server) workerConfig() (worker.Config, error) {
 	set := s.set
 	cfg := worker.Config{Name: s.name, DataListen: set.String("worker.data.listen"), DataAddress: set.String("worker.data.address"),
 		Slots: set.Int("worker.slots"), CallLimit: set.Duration("worker.call-limit"), Codec: set.String("worker.data.codec"),
-		Labels: set.Pairs("worker.labels")}
+		Labels: set.Pairs("worker.labels"), Memory: set.Bytes("worker.memory")}
 	switch _, port, _ := net.SplitHostPort(cfg.DataListen); {
 	case cfg.DataListen == "":
 		cfg.DataListen = net.JoinHostPort(s.host, "0")

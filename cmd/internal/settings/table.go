@@ -34,6 +34,8 @@ var Table = []Setting{
 
 	{Path: "worker.slots", Flag: "slots", Type: Int, Min: option.Bound(1), Roles: Worker, Example: "4",
 		Doc: "`N` task groups at once; the number of processors otherwise"},
+	{Path: "worker.memory", Flag: "memory", Type: Bytes, Min: option.Bound(16 << 20), Roles: Worker, Example: "4GiB",
+		Doc: "`BYTES` that its tasks may reserve for rows; otherwise half of what the process may use: the least of the host's memory, its cgroup's limit and GOMEMLIMIT"},
 	{Path: "worker.labels", Flag: "label", Env: "STRAIT_LABELS", Type: Pairs, Roles: Worker, Example: "{ zone = a }",
 		Doc: "`KEY=VALUE` for env.tag_filter of jobs; may be repeated"},
 	{Path: "worker.data.listen", Flag: "data-listen", Roles: Worker, Example: "0.0.0.0:2390",

@@ -157,8 +157,8 @@ type reader struct {
 	s       *source
 	schemas []*batch.Schema
 	part    part
-	make    []column // of the open split
-	perRead int64 // 0: not known yet
+	make    []column  // of the open split
+	perRead int64     // 0: not known yet
 	row     int64     // next row of the open split
 	next    time.Time // when the open split may begin
 }

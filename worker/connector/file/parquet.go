@@ -13,8 +13,20 @@ import (
 	"strait/worker/format/parquet"
 )
 
-// parquetBuffer is how much all open parquet files of a writer may hold; then the biggest one is closed.
-const parquetBuffer = 96 << 20
+// Buffers implements connector.Buffering. Parquet holds row groups until they are encoded; all open files of a writer
+// hold that much together, then the biggest one is closed. The other formats hold bytes that are not written yet.
+func (s *sink) Buffers() (least, most int64) {
+	least, most = 256<<10, 512<<10
+	for _, o := range s.outputs {
+		if o.parquet != nil {
+			return 2 << 20, 96 << 20
+		}
+		if len(o.by) > 0 {
+			most = 16 << 20
+		}
+	}
+	return least, most
+}
 
 // learnParquet takes the columns from the first file, or checks that they are there.
 func (in *input) learnParquet(ctx context.Context, first string, l *fault.List) error {
@@ -151,8 +163,8 @@ func (s *sink) parquet(v option.Values, o *output, l *fault.List) {
 // parquetFile is the file of one part.
 type parquetFile struct{ w *parquet.Writer }
 
-func newParquetFile(p *part, o *output) (sinkFile, error) {
-	w, err := o.parquet.NewWriter(p)
+func newParquetFile(p *part, o *output, memory int64) (sinkFile, error) {
+	w, err := o.parquet.NewWriter(p, memory*2/3)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,7 @@ import (
 
 const (
 	maxOpen     = 64
-	writeBuffer = 256 << 10 // of a lone file; many open files share openBytes
-	openBytes   = 16 << 20
+	writeBuffer = 256 << 10 // of a lone file; many open files share the memory of the writer
 )
 
 // part is one open file.
@@ -79,7 +78,7 @@ func (w *writer) part(t *tableWriter, folder string) (*part, error) {
 	p.used = w.clock
 	w.open[key] = p
 	if t.o.parquet != nil {
-		p.w, err = newParquetFile(p, t.o)
+		p.w, err = newParquetFile(p, t.o, w.wc.Memory)
 	} else {
 		p.buf = t.enc.Header(p.buf)
 	}
@@ -142,7 +141,7 @@ func (w *writer) relieve() error {
 			big = p
 		}
 	}
-	if total < parquetBuffer || len(w.open) < 2 { // a lone file ends its row groups by itself
+	if total < w.wc.Memory || len(w.open) < 2 { // a lone file ends its row groups by itself
 		return nil
 	}
 	return w.close(big)

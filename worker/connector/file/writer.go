@@ -46,6 +46,9 @@ type tableWriter struct {
 }
 
 func newWriter(s *sink, wc connector.WriterContext) (*writer, error) {
+	if wc.Memory <= 0 {
+		_, wc.Memory = s.Buffers()
+	}
 	w := &writer{s: s, wc: wc, next: wc.Next, open: map[string]*part{}, now: time.Now}
 	for i, o := range s.outputs {
 		t := &tableWriter{o: o, index: i, groups: map[string][]int32{}}
@@ -148,7 +151,7 @@ func (w *writer) put(p *part, b *batch.Batch, rows []int32, n int) error {
 		err = p.w.write(b, rows)
 	} else {
 		p.buf, err = p.table.enc.Encode(p.buf, b, rows)
-		if err == nil && len(p.buf) >= min(writeBuffer, openBytes/len(w.open)) {
+		if err == nil && len(p.buf) >= min(writeBuffer, int(w.wc.Memory)/len(w.open)) {
 			err = p.flush()
 		}
 	}

@@ -25,7 +25,7 @@ func encode(t testing.TB, tb *schema.Table, o Options, batches ...*batch.Batch) 
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	w, err := l.NewWriter(&buf)
+	w, err := l.NewWriter(&buf, GroupBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestGather(t *testing.T) {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	w, err := l.NewWriter(&buf)
+	w, err := l.NewWriter(&buf, GroupBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

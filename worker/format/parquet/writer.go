@@ -15,8 +15,8 @@ import (
 	"strait/transport/batch"
 )
 
-// groupBytes is about how much a row group holds before encoding.
-const groupBytes = 64 << 20
+// GroupBytes is about how much a row group holds before encoding, where memory allows.
+const GroupBytes = 64 << 20
 
 // Options of a Writer.
 type Options struct {
@@ -66,17 +66,18 @@ func NewLayout(t *schema.Table, columns []int, o Options) (*Layout, error) {
 type Writer struct {
 	l    *Layout
 	w    *pqarrow.FileWriter
+	most int64 // of held
 	held int64 // bytes in the open row group, before encoding
 }
 
-// NewWriter begins a file. It does not close out.
-func (l *Layout) NewWriter(out io.Writer) (w *Writer, err error) {
+// NewWriter begins a file. It does not close out. Row groups end at group bytes, at GroupBytes at the latest.
+func (l *Layout) NewWriter(out io.Writer, group int64) (w *Writer, err error) {
 	defer guard(&err)
 	fw, err := pqarrow.NewFileWriter(l.schema, noClose{out}, l.props, l.arrow)
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{l: l, w: fw}, nil
+	return &Writer{l: l, w: fw, most: min(max(group, 1), GroupBytes)}, nil
 }
 
 type noClose struct{ io.Writer }
@@ -100,7 +101,7 @@ func (w *Writer) Write(b *batch.Batch, rows []int32) (err error) {
 	}
 	part := batch.Batch{Cols: cols, Rows: n}
 	size = part.Bytes()
-	if w.held > 0 && w.held+size > groupBytes {
+	if w.held > 0 && w.held+size > w.most {
 		if err := w.w.NewBufferedRowGroupChecked(); err != nil {
 			return err
 		}
