@@ -61,10 +61,7 @@ func (r *Ring[T]) Pop() (v T, ok bool) {
 func (r *Ring[T]) Clear() { *r = Ring[T]{} }
 
 func (r *Ring[T]) grow() {
-	size := 2 * len(r.buf)
-	if size == 0 {
-		size = 4
-	}
+	size := max(2*len(r.buf), 1) // a wide exchange has very many rings with one element at most
 	buf := make([]T, size)
 	n := copy(buf, r.buf[r.head:])
 	copy(buf[n:], r.buf[:r.head])

@@ -22,16 +22,20 @@ type hashing struct {
 	to        []uint32 // consumer of each row
 	starts    []int32  // per consumer: where its rows begin in rows; one more at the end
 	rows      []int32
-	gathered  []local.Pages[*batch.Gatherer] // by table, by consumer; made on first use
+	gathered  []local.Pages[*batch.Gatherer] // by table, by consumer; nil where nothing is gathered since the last flushAll
+	spare     [][]*batch.Gatherer            // by table: empty ones, for the next consumers that get rows
 	dirty     []bucket                       // those with rows, in order of first row
 	held      int64                          // bytes in them, as of the last look
 }
+
+// spareMost bounds the empty gatherers that a producer keeps of a table. Idle pairs of a wide edge keep none.
+const spareMost = 64
 
 // bucket names the rows of one table gathered for one consumer.
 type bucket struct{ table, consumer int }
 
 func newHashing(consumers, tables int) *hashing {
-	h := &hashing{consumers: consumers, gathered: make([]local.Pages[*batch.Gatherer], tables)}
+	h := &hashing{consumers: consumers, gathered: make([]local.Pages[*batch.Gatherer], tables), spare: make([][]*batch.Gatherer, tables)}
 	for i := range h.gathered {
 		h.gathered[i] = local.NewPages[*batch.Gatherer](consumers)
 	}
@@ -58,7 +62,7 @@ func (o *output) scatter(ctx context.Context, b *batch.Batch) error {
 		}
 		g := buckets.Get(c)
 		if g == nil {
-			g = batch.NewGatherer(b.Schema)
+			g = h.take(b.Schema)
 			buckets.Set(c, g)
 		}
 		if g.Rows() == 0 {
@@ -140,12 +144,32 @@ func (o *output) flush(ctx context.Context, g *batch.Gatherer, consumer int) err
 func (o *output) flushAll(ctx context.Context) error {
 	h := o.hash
 	for _, d := range h.dirty {
-		if err := o.flush(ctx, h.gathered[d.table].Get(d.consumer), d.consumer); err != nil {
+		g := h.gathered[d.table].Get(d.consumer)
+		if g == nil {
+			continue // listed twice
+		}
+		if err := o.flush(ctx, g, d.consumer); err != nil {
 			return err
+		}
+		h.gathered[d.table].Set(d.consumer, nil)
+		if len(h.spare[d.table]) < spareMost {
+			h.spare[d.table] = append(h.spare[d.table], g)
 		}
 	}
 	h.dirty, h.held = h.dirty[:0], 0
 	return nil
+}
+
+// take gives an empty gatherer of a table.
+func (h *hashing) take(s *batch.Schema) *batch.Gatherer {
+	spare := h.spare[s.Index]
+	if len(spare) == 0 {
+		return batch.NewGatherer(s)
+	}
+	g := spare[len(spare)-1]
+	spare[len(spare)-1] = nil
+	h.spare[s.Index] = spare[:len(spare)-1]
+	return g
 }
 
 // tidy keeps dirty to one entry per bucket that may have rows.
@@ -156,7 +180,7 @@ func (h *hashing) tidy() {
 	keep := h.dirty[:0]
 	seen := map[bucket]bool{}
 	for _, d := range h.dirty {
-		if !seen[d] && h.gathered[d.table].Get(d.consumer).Rows() > 0 {
+		if g := h.gathered[d.table].Get(d.consumer); !seen[d] && g != nil && g.Rows() > 0 {
 			seen[d] = true
 			keep = append(keep, d)
 		}
