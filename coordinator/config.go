@@ -67,13 +67,16 @@ type Config struct {
 	HistoryKeep   int
 	HistoryExpire time.Duration
 
-	// HTTP pulls counters from workers; nil: a client of its own.
+	// LoadEvery is how often workers are asked how busy they are, with schedule.SystemLoad; 0: 5 s.
+	LoadEvery time.Duration
+	// HTTP pulls counters and loads from workers; nil: a client of its own.
 	HTTP *http.Client
 }
 
 const (
 	defaultPlanTimeout = time.Minute
 	defaultPatience    = time.Minute
+	defaultLoadEvery   = 5 * time.Second
 	defaultQueue       = 10_000
 	defaultHistoryKeep = 1000
 	defaultHistoryAge  = 24 * time.Hour // the dialect's history-job-expire-minutes = 1440
@@ -117,6 +120,12 @@ func (c *Config) validate() error {
 	}
 	if c.Patience == 0 {
 		c.Patience = defaultPatience
+	}
+	if c.LoadEvery <= 0 {
+		c.LoadEvery = defaultLoadEvery
+	}
+	if c.HTTP == nil {
+		c.HTTP = &http.Client{Timeout: countersLimit, Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 5 * time.Second}}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

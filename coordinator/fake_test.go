@@ -85,6 +85,7 @@ type fakeWorker struct {
 	store  *kv.Store
 	name   string
 	slots  int
+	shape  func(*record.Worker) // changes what it says of itself; nil: nothing
 	labels map[string]string
 	ops    string
 	target *workermodel.Target
@@ -131,6 +132,9 @@ func (w *fakeWorker) run(ctx context.Context, ready chan error) {
 		return
 	}
 	rec := &record.Worker{Header: record.Head, Data: w.name + ":1", Ops: w.ops, TTL: int(s.TTL() / time.Second), CallLimit: w.limit, Slots: w.slots, Labels: w.labels, Protocol: record.Protocol}
+	if w.shape != nil {
+		w.shape(rec)
+	}
 	key := tree.Worker(w.name)
 	var r kv.Result
 	for {

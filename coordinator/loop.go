@@ -117,6 +117,9 @@ func (l *loop) run(ctx context.Context) error {
 		}
 	}})
 	g.Go(func() error { return l.mir.Run(ctx) })
+	if l.c.Placement == schedule.SystemLoad {
+		g.Go(func() error { return l.loads(ctx) })
+	}
 	g.Go(func() error {
 		err := l.serve(ctx)
 		if err == nil && ctx.Err() == nil {

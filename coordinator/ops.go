@@ -46,11 +46,7 @@ type pulled struct {
 }
 
 func newCounters(x *Coordinator) *counters {
-	c := &counters{x: x, http: x.c.HTTP, jobs: map[plan.JobID]*pulled{}}
-	if c.http == nil {
-		c.http = &http.Client{Timeout: countersLimit, Transport: &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: 5 * time.Second}}
-	}
-	return c
+	return &counters{x: x, http: x.c.HTTP, jobs: map[plan.JobID]*pulled{}}
 }
 
 var (

@@ -34,7 +34,8 @@ type Config struct {
 	// DataAddress is what peers dial; empty: the address that DataListen took.
 	DataAddress string
 	OpsAddress  string // host:port of /metrics and /counters, published for others; the listener is the caller's
-	Slots       int    // 0: one for each CPU
+	Slots       int    // fixed ones; 0: one for each CPU, or none where they are dynamic
+	Dynamic     bool   // slots are cut from CPU and Memory as jobs ask for them
 	CPU         int    // published; 0: of this process
 	Memory      int64  // bytes that tasks may reserve, published; 0: memory.Default of this host
 	Labels      map[string]string
@@ -107,6 +108,9 @@ func (c *Config) validate() error {
 	}
 	if c.Slots < 0 {
 		errs = append(errs, fmt.Errorf("worker: %d slots; give 1 or more", c.Slots))
+	}
+	if c.Dynamic && c.Slots > 0 {
+		errs = append(errs, fmt.Errorf("worker: %d slots and dynamic ones; give one of them", c.Slots))
 	}
 	return errors.Join(errs...)
 }

@@ -229,7 +229,7 @@ func (l *life) address() string {
 func (l *life) value(leaving bool) []byte {
 	return record.MustEncode(&record.Worker{
 		Header: record.Head, Data: l.address(), Ops: l.cfg.OpsAddress, TTL: seconds(l.session.TTL()), CallLimit: seconds(l.cfg.CallLimit),
-		Slots: l.cfg.Slots, CPU: l.cfg.CPU, Memory: l.cfg.Memory, Labels: l.cfg.Labels, Protocol: record.Protocol,
+		Slots: l.cfg.Slots, Dynamic: l.cfg.Dynamic, CPU: l.cfg.CPU, Memory: l.cfg.Memory, Labels: l.cfg.Labels, Protocol: record.Protocol,
 		Version: l.cfg.Version, Host: l.cfg.Host, PID: os.Getpid(), Started: l.started, Leaving: leaving,
 	})
 }

@@ -27,13 +27,14 @@ type Live struct {
 }
 
 // Handler serves GET /counters/<job>: the live counters of a job on this worker, a JSON list of Live. A job that is
-// not here has an empty list.
+// not here has an empty list. And GET /load: how busy this host is, a record.Load.
 func (w *Worker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /counters/{job}", func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(w.Counters(plan.JobID(r.PathValue("job"))))
 	})
+	mux.HandleFunc("GET /load", w.serveLoad)
 	return mux
 }
 

@@ -32,6 +32,7 @@ type Worker struct {
 	cfg   Config
 	plans *planCache
 	meters
+	load hostLoad
 
 	mu   sync.Mutex
 	life *life // the current incarnation, once it is registered
@@ -47,7 +48,7 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	cfg.withDefaults()
-	if cfg.Slots == 0 {
+	if cfg.Slots == 0 && !cfg.Dynamic {
 		cfg.Slots = max(runtime.GOMAXPROCS(0), 1)
 	}
 	if cfg.CPU == 0 {
@@ -56,7 +57,7 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.Host == "" {
 		cfg.Host, _ = os.Hostname()
 	}
-	w := &Worker{cfg: cfg, plans: newPlanCache(), why: errors.New("the worker has not registered yet")}
+	w := &Worker{load: hostLoad{proc: "/proc"}, cfg: cfg, plans: newPlanCache(), why: errors.New("the worker has not registered yet")}
 	w.registerMetrics()
 	return w, nil
 }

@@ -194,7 +194,7 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	f("etcd-endpoints", "env:2379", "serve", "worker")
 
 	for name, want := range map[string]string{
-		"STRAIT_SLOTS": "STRAIT_SLOTS=x: not a whole number; write for example STRAIT_SLOTS=4",
+		"STRAIT_SLOTS": "STRAIT_SLOTS=x: not a whole number; write for example STRAIT_SLOTS=4, or dynamic",
 		"STRAIT_TTL":   "STRAIT_TTL=x: not a duration; write for example STRAIT_TTL=30s or 5m",
 		"STRAIT_CODEC": "STRAIT_CODEC=x is not known; write none, s2 or zstd",
 	} {

@@ -43,6 +43,7 @@ func TestExitCodes(t *testing.T) {
 	f(ofPhase(state.JobSavepointDone, ""), 0)
 	f(ofPhase(state.JobFailed, "x"), 1)
 	f(ofPhase(state.JobFailed, ReasonNotPlaceable), 2)
+	f(ofPhase(state.JobFailed, ReasonQueueFull), 2)
 	f(ofPhase(state.JobCancelled, ""), 3)
 	f(ofPhase(state.JobCancelled, ReasonNotPlaceable), 3)
 }

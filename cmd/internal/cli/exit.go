@@ -44,8 +44,11 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// ReasonNotPlaceable is the reason in the status of a job that no worker could take.
-const ReasonNotPlaceable = "NotPlaceable"
+// Reasons in the status of a job that no worker could take.
+const (
+	ReasonNotPlaceable = "NotPlaceable"
+	ReasonQueueFull    = "QueueFull"
+)
 
 // ofPhase gives the outcome of a job that has ended, nil when it finished.
 func ofPhase(phase state.Job, reason string) error {
@@ -54,7 +57,7 @@ func ofPhase(phase state.Job, reason string) error {
 		return nil
 	case phase == state.JobCancelled:
 		return &outcome{code: ExitCancelled}
-	case reason == ReasonNotPlaceable:
+	case reason == ReasonNotPlaceable, reason == ReasonQueueFull:
 		return &outcome{code: ExitNotPlaceable}
 	}
 	return &outcome{code: ExitFailed}

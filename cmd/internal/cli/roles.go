@@ -68,7 +68,7 @@ func catalogFor(folder string) logical.Catalog { return catalog{folder: folder} 
 
 // coordinator makes the coordinator of this process. opsListen is its HTTP port, host is told to others where that
 // names none.
-func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.Strategy) (*part, error) {
+func (r *roles) coordinator(cfg coordinator.Config, opsListen, host string) (*part, error) {
 	p := &part{}
 	s, err := ops.Listen(opsListen, func() error { return p.ready() })
 	if err != nil {
@@ -79,10 +79,9 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 		_ = s.Close()
 		return nil, err
 	}
-	c, err := coordinator.New(coordinator.Config{
-		Store: r.store, Tree: r.tree, Name: name, OpsAddr: p.addr, Catalog: catalogFor, Storage: r.storage, CheckpointDir: r.dir,
-		SessionTTL: r.ttl, Strategy: strategy, Log: r.log, Metrics: metrics.GetDefaultSet(),
-	})
+	cfg.Store, cfg.Tree, cfg.OpsAddr, cfg.Catalog, cfg.Storage, cfg.CheckpointDir = r.store, r.tree, p.addr, catalogFor, r.storage, r.dir
+	cfg.SessionTTL, cfg.Log, cfg.Metrics = r.ttl, r.log, metrics.GetDefaultSet()
+	c, err := coordinator.New(cfg)
 	if err != nil {
 		_ = s.Close()
 		return nil, err
@@ -90,16 +89,16 @@ func (r *roles) coordinator(name, opsListen, host string, strategy coordinator.S
 	s.Handle("/counters/", c.Handler())
 	s.HandleLogs(r.logs)
 	s.HandleAbout(func(ctx context.Context) ops.About {
-		a := r.about(ctx, "coordinator", name)
+		a := r.about(ctx, "coordinator", cfg.Name)
 		a.Leads = c.Leads()
 		return a
 	})
 	p.run, p.ready, p.ops, p.alive = serving(s, c.Run), r.reachable, s, c.Alive
 	p.state = func() string {
 		if c.Leads() {
-			return "coordinator " + name + " leads"
+			return "coordinator " + cfg.Name + " leads"
 		}
-		return "coordinator " + name + " stands by"
+		return "coordinator " + cfg.Name + " stands by"
 	}
 	return p, nil
 }
@@ -139,6 +138,7 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 		return nil, err
 	}
 	s.Handle("/counters/", w.Handler())
+	s.Handle("/load", w.Handler())
 	s.HandleLogs(r.logs)
 	s.HandleAbout(func(ctx context.Context) ops.About {
 		a := r.about(ctx, "worker", cfg.Name)

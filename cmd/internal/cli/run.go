@@ -78,7 +78,7 @@ func runJob(c *cli.Context) error {
 	if form == "json" { // standard output is one object then
 		r.stdout = scr
 	}
-	coord, err := r.coordinator("run", loopback+":0", loopback, coordinator.Reject)
+	coord, err := r.coordinator(coordinator.Config{Name: "run", Strategy: coordinator.Reject}, loopback+":0", loopback)
 	if err != nil {
 		return err
 	}

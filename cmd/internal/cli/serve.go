@@ -15,6 +15,7 @@ import (
 	"strait/cmd/internal/ops"
 	"strait/cmd/internal/settings"
 	"strait/coordinator"
+	"strait/coordinator/schedule"
 	"strait/kv/session"
 	"strait/plan"
 	"strait/worker"
@@ -232,7 +233,7 @@ func announce(c *cli.Context, role, name string, p *part, more string) func(cont
 }
 
 func serveCoordinator(c *cli.Context, ctx context.Context, s *server) error {
-	p, err := s.coordinator(s.name, s.opsListen(), s.host, coordinator.Strategy(s.set.String("coordinator.strategy")))
+	p, err := s.coordinator(s.coordinatorConfig(), s.opsListen(), s.host)
 	if err != nil {
 		return err
 	}
@@ -247,11 +248,19 @@ func (s *server) opsListen() string {
 	return net.JoinHostPort(s.host, "0")
 }
 
+func (s *server) coordinatorConfig() coordinator.Config {
+	return coordinator.Config{Name: s.name, Strategy: coordinator.Strategy(s.set.String("coordinator.strategy")), Placement: schedule.Strategy(s.set.String("coordinator.placement")),
+		Queue: s.set.Int("coordinator.queue"), Patience: s.set.Duration("coordinator.patience")}
+}
+
 func (s *server) workerConfig() (worker.Config, error) {
 	set := s.set
 	cfg := worker.Config{Name: s.name, DataListen: set.String("worker.data.listen"), DataAddress: set.String("worker.data.address"),
 		Slots: set.Int("worker.slots"), CallLimit: set.Duration("worker.call-limit"), Codec: set.String("worker.data.codec"),
 		Labels: set.Pairs("worker.labels"), Memory: set.Bytes("worker.memory")}
+	if cfg.Dynamic = cfg.Slots == settings.WordValue; cfg.Dynamic {
+		cfg.Slots = 0
+	}
 	switch _, port, _ := net.SplitHostPort(cfg.DataListen); {
 	case cfg.DataListen == "":
 		cfg.DataListen = net.JoinHostPort(s.host, "0")
@@ -291,7 +300,7 @@ func serveStandalone(c *cli.Context, ctx context.Context, s *server) error {
 		return err
 	}
 	cfg.HandOver = -1 // the coordinator ends with it
-	coord, err := s.coordinator(s.name, s.opsListen(), s.host, coordinator.Strategy(s.set.String("coordinator.strategy")))
+	coord, err := s.coordinator(s.coordinatorConfig(), s.opsListen(), s.host)
 	if err != nil {
 		return err
 	}

@@ -105,13 +105,27 @@ func (v *Values) readFile(c *cli.Context, roles Role, list *fault.List) (warning
 	}
 	before := list.Len()
 	got := spec().Decode(root, "", list)
+	set := map[string]value{}
+	for i := range Table {
+		s := &Table[i]
+		if !got.Has(s.Path) {
+			continue
+		}
+		name := got.Node(s.Path).Pos.String() + ": " + s.Path
+		if s.Word == "" {
+			set[s.Path] = value{s.from(got), name}
+		} else if is, err := s.parse([]string{got.String(s.Path)}, s.Path+" = "); err != nil {
+			list.Add(got.Node(s.Path).Pos, s.Path, fmt.Sprintf("%q is neither a whole number from %d on nor %s", got.String(s.Path), *s.Min, s.Word), fmt.Sprintf("write %s = %s", s.Path, s.Example))
+		} else {
+			set[s.Path] = value{is, name}
+		}
+	}
 	if list.Len() > before {
 		return nil
 	}
-	for i := range Table {
-		if s := &Table[i]; got.Has(s.Path) && s.of(roles) {
-			at := got.Node(s.Path).Pos
-			v.set[s.Path] = value{s.from(got), at.String() + ": " + s.Path}
+	for path, x := range set {
+		if find(path).of(roles) {
+			v.set[path] = x
 		}
 	}
 	return nil

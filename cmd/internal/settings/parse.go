@@ -22,12 +22,15 @@ func (s *Setting) parse(text []string, writes string) (any, error) {
 		}
 		return b, nil
 	case Int:
+		if s.Word != "" && strings.EqualFold(t, s.Word) {
+			return int64(WordValue), nil
+		}
 		n, err := strconv.ParseInt(t, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf(": not a whole number; write for example %s4", writes)
+			return nil, fmt.Errorf(": not a whole number; write for example %s4%s", writes, s.orWord())
 		}
 		if s.Min != nil && n < *s.Min {
-			return nil, fmt.Errorf(": write a number from %d on", *s.Min)
+			return nil, fmt.Errorf(": write a number from %d on%s", *s.Min, s.orWord())
 		}
 		return n, nil
 	case Duration:
@@ -74,6 +77,13 @@ func (s *Setting) parse(text []string, writes string) (any, error) {
 		return out, nil
 	}
 	return text[0], nil
+}
+
+func (s *Setting) orWord() string {
+	if s.Word == "" {
+		return ""
+	}
+	return ", or " + s.Word
 }
 
 // words joins alternatives: a, b or c.

@@ -32,8 +32,12 @@ type Setting struct {
 	Secret  bool     // has no flag; beside it stands a setting <path>-file, and Values.Secret reads both
 	Enum    []string // Enum: the words
 	Min     *int64   // Int, Bytes
+	Word    string   // Int: may stand for the number, which then is WordValue
 	Doc     string   // what it does; the word in back-quotes stands for the value in help
 }
+
+// WordValue is the number of an Int setting that is its Word.
+const WordValue = -1
 
 // Type is how the value of a setting is read.
 type Type uint8
@@ -101,6 +105,9 @@ func (s *Setting) option() option.Option {
 	o := option.Option{Name: s.Path, Type: s.Type.option(), Secret: s.Secret, Enum: s.Enum, Min: s.Min, Doc: s.Text()}
 	o.Split = s.Type == List
 	o.Unit = "s"
+	if s.Word != "" { // parse looks at it
+		o.Type, o.Min = option.TString, nil
+	}
 	return o
 }
 

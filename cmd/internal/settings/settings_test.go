@@ -214,16 +214,19 @@ func TestMistakes(t *testing.T) {
 	f("worker.slts = 3", `x.conf:1: unknown option "worker.slts"; did you mean "worker.slots"?`)
 	f("frobnicate = 3", "x.conf:1: unknown option \"frobnicate\"; `stctl serve --help` lists them")
 	f("etcd = x", `x.conf:1: unknown option "etcd"; did you mean "etcd.prefix"?`)
-	f("worker { slots = 0 }", "x.conf:1: worker.slots: 0 is below 1, the least allowed; write worker.slots = 10")
+	if v := load(t, Worker, write(t, "worker.slots = dynamic\n")); v.Int("worker.slots") != WordValue {
+		t.Errorf("dynamic slots are %d", v.Int("worker.slots"))
+	}
+	f("worker { slots = 0 }", "x.conf:1: worker.slots: \"0\" is neither a whole number from 1 on nor dynamic; write worker.slots = 4")
 	f("ttl = soon\nworker.slots = many\ncoordinator { strategy = wate }", `x.conf:1: ttl: "soon" is not a duration; write ttl = 10s
-x.conf:2: worker.slots: "many" is not a whole number; write worker.slots = 10
+x.conf:2: worker.slots: "many" is neither a whole number from 1 on nor dynamic; write worker.slots = 4
 x.conf:3: coordinator.strategy: "wate" is not one of wait, reject; write coordinator.strategy = wait or reject`) // all at once
 	f("ttl = soon", `x.conf:1: ttl: "soon" is not a duration; write ttl = 10s
 --strategy often is not known; write wait or reject
---slots none: not a whole number; write for example --slots 4`, "--slots", "none", "--strategy", "often")
+--slots none: not a whole number; write for example --slots 4, or dynamic`, "--slots", "none", "--strategy", "often")
 	f("ttl {", "x.conf:1: the { opened here is never closed; write the closing }")
 	f("", "--label a: write --label KEY=VALUE", "--label", "a")
-	f("", "--slots 0: write a number from 1 on", "--slots", "0")
+	f("", "--slots 0: write a number from 1 on, or dynamic", "--slots", "0")
 
 	_, _, err := tryLoad(Client, "do", "--settings", filepath.Join(t.TempDir(), "none"))
 	if err == nil || !strings.HasPrefix(err.Error(), "--settings: the settings file: open ") {

@@ -31,9 +31,15 @@ var Table = []Setting{
 
 	{Path: "coordinator.strategy", Flag: "strategy", Type: Enum, Enum: []string{"wait", "reject"}, Roles: Coordinator, Default: "wait",
 		Doc: "`WHAT` becomes of a job that does not fit: wait or reject"},
+	{Path: "coordinator.placement", Flag: "placement", Type: Enum, Enum: []string{"slot-ratio", "random", "system-load"}, Roles: Coordinator, Default: "slot-ratio",
+		Doc: "`WHICH` worker takes the next slot: slot-ratio (the one least in use), random, or system-load (the one whose host has least to do)"},
+	{Path: "coordinator.queue", Flag: "queue", Type: Int, Min: option.Bound(1), Roles: Coordinator, Default: "10000",
+		Doc: "`N` jobs may wait for slots at once; a further one that does not fit fails with reason QueueFull"},
+	{Path: "coordinator.patience", Flag: "patience", Type: Duration, Roles: Coordinator, Default: "1m",
+		Doc: "`DURATION` that a job waits before the slots that get free are kept for it; until then smaller jobs may pass it"},
 
-	{Path: "worker.slots", Flag: "slots", Type: Int, Min: option.Bound(1), Roles: Worker, Example: "4",
-		Doc: "`N` task groups at once; the number of processors otherwise"},
+	{Path: "worker.slots", Flag: "slots", Type: Int, Min: option.Bound(1), Word: "dynamic", Roles: Worker, Example: "4",
+		Doc: "`N` slots of an N-th of this worker's cpu and memory, each for a task group; or dynamic: cut from them as large as jobs ask for (env slot.cpu, slot.memory); the number of processors otherwise"},
 	{Path: "worker.memory", Flag: "memory", Type: Bytes, Min: option.Bound(16 << 20), Roles: Worker, Example: "4GiB",
 		Doc: "`BYTES` that its tasks may reserve for rows; otherwise half of what the process may use: the least of the host's memory, its cgroup's limit and GOMEMLIMIT"},
 	{Path: "worker.labels", Flag: "label", Env: "STRAIT_LABELS", Type: Pairs, Roles: Worker, Example: "{ zone = a }",
