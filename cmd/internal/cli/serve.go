@@ -250,7 +250,8 @@ func (s *server) opsListen() string {
 
 func (s *server) coordinatorConfig() coordinator.Config {
 	return coordinator.Config{Name: s.name, Strategy: coordinator.Strategy(s.set.String("coordinator.strategy")), Placement: schedule.Strategy(s.set.String("coordinator.placement")),
-		Queue: s.set.Int("coordinator.queue"), Patience: s.set.Duration("coordinator.patience")}
+		Queue: s.set.Int("coordinator.queue"), Patience: s.set.Duration("coordinator.patience"),
+		Linger: s.set.Duration("coordinator.linger"), HistoryKeep: s.set.Int("coordinator.history.keep"), HistoryExpire: s.set.Duration("coordinator.history.expire")}
 }
 
 func (s *server) workerConfig() (worker.Config, error) {

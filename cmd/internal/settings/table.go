@@ -37,6 +37,12 @@ var Table = []Setting{
 		Doc: "`N` jobs may wait for slots at once; a further one that does not fit fails with reason QueueFull"},
 	{Path: "coordinator.patience", Flag: "patience", Type: Duration, Roles: Coordinator, Default: "1m",
 		Doc: "`DURATION` that a job waits before the slots that get free are kept for it; until then smaller jobs may pass it"},
+	{Path: "coordinator.linger", Flag: "job-linger", Type: Duration, Roles: Coordinator, Default: "1m",
+		Doc: "`DURATION` that the keys of an ended job stay; then its history is left"},
+	{Path: "coordinator.history.keep", Flag: "history-keep", Type: Int, Min: option.Bound(1), Roles: Coordinator, Default: "1000",
+		Doc: "`N` histories of ended jobs are kept, the newest"},
+	{Path: "coordinator.history.expire", Flag: "history-expire", Type: Duration, Roles: Coordinator, Default: "24h",
+		Doc: "`DURATION` that the history of an ended job is kept"},
 
 	{Path: "worker.slots", Flag: "slots", Type: Int, Min: option.Bound(1), Word: "dynamic", Roles: Worker, Example: "4",
 		Doc: "`N` slots of an N-th of this worker's cpu and memory, each for a task group; or dynamic: cut from them as large as jobs ask for (env slot.cpu, slot.memory); the number of processors otherwise"},
