@@ -521,7 +521,7 @@ func (l *loop) decode(e *entry) {
 		e.plan, err = physical.Decode(data)
 	}
 	e.planErr = err
-	if e.plan != nil {
+	if e.plan != nil && !e.facts.Begun() { // later nothing asks for it
 		e.prioritise(e.plan)
 	}
 }
