@@ -221,6 +221,7 @@ func (l *loop) apply(b mirror.Batch) {
 				f.Set(k, e)
 				l.m.phase(before, f.Status.Value)
 			}
+			l.m.pipes.see(f, k)
 			l.heard(f, k, e, now)
 			l.dirty[k.Job] = true
 		}

@@ -23,6 +23,7 @@ type meters struct {
 	writes    *metrics.Counter
 	conflicts *metrics.Counter
 	txn       *metrics.Histogram
+	pipes     *pipeMeters
 }
 
 var phases = []state.Job{state.JobSubmitted, state.JobPlanned, state.JobPending, state.JobPreparing, state.JobScheduled, state.JobRunning,
@@ -38,6 +39,7 @@ func newMeters(set *metrics.Set) *meters {
 		writes:    set.NewCounter("strait_coordinator_writes_total"),
 		conflicts: set.NewCounter("strait_coordinator_conflicts_total"),
 		txn:       set.NewHistogram("strait_coordinator_txn_seconds"),
+		pipes:     newPipeMeters(set),
 	}
 	gauge := func(name string, v *atomic.Int64) {
 		set.NewGauge(name, func() float64 { return float64(v.Load()) })
@@ -63,6 +65,7 @@ func (m *meters) reset() {
 	for _, c := range m.jobs {
 		c.Store(0)
 	}
+	m.pipes.reset()
 	m.workers.Store(0)
 	m.slots.Store(0)
 	m.granted.Store(0)

@@ -164,12 +164,11 @@ func (w *Worker) writeLinks(out io.Writer) {
 	if l := w.current(); l != nil {
 		reserved, all, links = l.memory.Used(), l.net.Stats(), l.net.Links()
 	}
-	name := fmt.Sprintf("{worker=%q}", w.cfg.Name)
-	metrics.WriteGaugeUint64(out, "strait_worker_memory_reserved_bytes"+name, uint64(reserved))
-	metrics.WriteGaugeUint64(out, "strait_shuffle_attempts"+name, uint64(all.Attempts))
-	metrics.WriteGaugeUint64(out, "strait_shuffle_reserved_bytes"+name, uint64(all.Reserved))
-	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_in_total"+name, uint64(all.BytesIn))
-	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_out_total"+name, uint64(all.BytesOut))
+	metrics.WriteGaugeUint64(out, "strait_worker_memory_reserved_bytes", uint64(reserved))
+	metrics.WriteGaugeUint64(out, "strait_shuffle_attempts", uint64(all.Attempts))
+	metrics.WriteGaugeUint64(out, "strait_shuffle_reserved_bytes", uint64(all.Reserved))
+	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_in_total", uint64(all.BytesIn))
+	metrics.WriteCounterUint64(out, "strait_shuffle_bytes_out_total", uint64(all.BytesOut))
 	link := func(write func(l *shuffle.LinkStats, labels string)) {
 		for i := range links {
 			l := &links[i]
