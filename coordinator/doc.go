@@ -12,6 +12,9 @@
 // round through the mirror, so a step never decides on facts older than its own decision. Jobs do not wait for each
 // other: each has at most one write under way, and slots promised by a write under way count as taken.
 //
+// Jobs that wait for room stand in a schedule.Queue: a pass goes through it where room may have come and steps those
+// that fit, with what is kept for earlier ones. With placement by load a helper asks the workers how busy they are.
+//
 // What holds (numbers of README):
 //
 //   - Invariant 3: every write carries the leadership it was decided under. A leader that lost it writes nothing more.

@@ -150,7 +150,7 @@ func (q *Queue) Pass(now time.Time, fleet func() []Worker, look func(plan.JobID)
 		return
 	}
 	var claims []claim
-	kept, built, level := map[string]plan.JobID(nil), 0, 0
+	kept, built, level, restart := map[string]plan.JobID(nil), 0, 0, true
 	// By class, as long as fleet and kept are the same: the room there is, and could be.
 	free, could := map[string]int{}, map[string]int{}
 	forget := func() { clear(free); clear(could) }
@@ -159,21 +159,17 @@ func (q *Queue) Pass(now time.Time, fleet func() []Worker, look func(plan.JobID)
 		if q.by[w.Job] != w {
 			continue
 		}
-		if built != len(claims) || w.Priority != level {
-			kept, built, level = keptFrom(claims, w), len(claims), w.Priority
+		if built != len(claims) || w.Priority != level || w.Restart != restart {
+			kept, built, level, restart = keptFrom(claims, w), len(claims), w.Priority, w.Restart
 			forget()
-		}
-		ahead := kept
-		if w.Restart {
-			ahead = nil
 		}
 		if !w.fresh {
 			if _, ok := free[w.class]; !ok {
-				free[w.class] = roomFor(w, workers, ahead)
+				free[w.class] = roomFor(w, workers, kept)
 			}
 		}
 		if w.fresh || look(w.Job) || free[w.class] >= w.Units {
-			try(w.Job, ahead)
+			try(w.Job, kept)
 			workers = fleet()
 			forget()
 			if w = q.by[w.Job]; w == nil || w.fresh {
@@ -182,12 +178,12 @@ func (q *Queue) Pass(now time.Time, fleet func() []Worker, look func(plan.JobID)
 		}
 		if len(claims) < MaxKept {
 			if _, ok := could[w.class]; !ok {
-				could[w.class] = potential(w, workers, ahead)
+				could[w.class] = potential(w, workers, kept)
 			}
 			if could[w.class] < w.Units {
 				continue
 			}
-			if names := w.keep(workers, ahead); len(names) > 0 {
+			if names := w.keep(workers, kept); len(names) > 0 {
 				c := claim{w.Job, w.Priority, q.patient(w, now), names}
 				if w.Restart {
 					c.priority = math.MaxInt
@@ -200,6 +196,9 @@ func (q *Queue) Pass(now time.Time, fleet func() []Worker, look func(plan.JobID)
 
 // keptFrom is what of the claims holds against a job.
 func keptFrom(claims []claim, w *Waiter) map[string]plan.JobID {
+	if w.Restart { // restarts do not wait for each other
+		return nil
+	}
 	out := map[string]plan.JobID{}
 	for _, c := range claims {
 		if !c.patient && c.priority <= w.Priority {
@@ -246,7 +245,7 @@ func Keep(w Waiter, fleet []Worker, kept map[string]plan.JobID) []string { retur
 func (w *Waiter) keep(fleet []Worker, kept map[string]plan.JobID) []string {
 	n := w.need(kept)
 	open, short := eligible(&n, fleet)
-	if short != nil {
+	if short != nil || w.Units == 0 {
 		return nil
 	}
 	slices.SortStableFunc(open, func(a, b bin) int { return cmp.Compare(b.room, a.room) })
