@@ -18,10 +18,19 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	down   bool
-	holed  bool
-	healed chan struct{} // closed by Heal while holed
+	holed  [2]bool
+	healed chan struct{} // closed by Heal while a direction is holed
 	conns  map[net.Conn]struct{}
 }
+
+// Direction of traffic through a Proxy.
+type Direction int
+
+// The directions.
+const (
+	ToServer Direction = iota
+	ToClient
+)
 
 // Proxy starts a proxy in front of the server; it ends with the test.
 func (e *Etcd) Proxy(t testing.TB) *Proxy {
@@ -79,31 +88,39 @@ func (p *Proxy) Drop() {
 // Blackhole keeps connections open and lets nothing through until Heal, in both directions. What
 // was swallowed arrives late, after Heal.
 func (p *Proxy) Blackhole() {
+	p.BlackholeOneWay(ToServer)
+	p.BlackholeOneWay(ToClient)
+}
+
+// BlackholeOneWay does it in one direction; the other one works.
+func (p *Proxy) BlackholeOneWay(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.holed {
-		p.holed, p.healed = true, make(chan struct{})
+	if p.healed == nil {
+		p.healed = make(chan struct{})
 	}
+	p.holed[d] = true
 }
 
 // Delay holds back each piece of traffic by d, in both directions.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Heal ends Cut and Blackhole.
+// Heal ends Cut and every black hole.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
-	if p.holed {
-		p.holed = false
+	p.holed = [2]bool{}
+	if p.healed != nil {
 		close(p.healed)
+		p.healed = nil
 	}
 }
 
-func (p *Proxy) hole() <-chan struct{} {
+func (p *Proxy) hole(d Direction) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.holed {
+	if p.holed[d] {
 		return p.healed
 	}
 	return nil
@@ -153,21 +170,21 @@ func (p *Proxy) serve(c net.Conn) {
 	p.wg.Add(1)
 	go func() {
 		defer p.wg.Done()
-		p.pump(c, up)
+		p.pump(c, up, ToClient)
 		_ = c.Close()
 	}()
-	p.pump(up, c)
+	p.pump(up, c, ToServer)
 	_ = up.Close()
 }
 
-func (p *Proxy) pump(from, to net.Conn) {
+func (p *Proxy) pump(to, from net.Conn, d Direction) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		if d := p.delay.Load(); d > 0 {
-			time.Sleep(time.Duration(d))
+		if wait := p.delay.Load(); wait > 0 {
+			time.Sleep(time.Duration(wait))
 		}
-		if h := p.hole(); h != nil {
+		if h := p.hole(d); h != nil {
 			<-h
 		}
 		if n > 0 {
