@@ -48,15 +48,20 @@ func newFleet(t *testing.T, change ...func(*Config)) *fleetTest {
 	return f
 }
 
-// lead starts a coordinator; it ends with the test or with stop.
-func (f *fleetTest) lead(change ...func(*Config)) *Coordinator {
-	f.t.Helper()
+// testLog is where coordinators log: errors, or everything with STRAIT_TEST_LOG.
+func testLog() *slog.Logger {
 	level := slog.LevelError
 	if os.Getenv("STRAIT_TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// lead starts a coordinator; it ends with the test or with stop.
+func (f *fleetTest) lead(change ...func(*Config)) *Coordinator {
+	f.t.Helper()
 	c := Config{Store: f.store, Tree: tree, Name: "c1", Catalog: catalogFor, Storage: f.dir,
-		SessionTTL: 5 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+		SessionTTL: 5 * time.Second, Log: testLog()}
 	for _, x := range change {
 		x(&c)
 	}

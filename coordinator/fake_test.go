@@ -18,6 +18,7 @@ import (
 	"strait/kv/mirror"
 	"strait/kv/record"
 	"strait/kv/session"
+	"strait/plan"
 	"strait/plan/config"
 	"strait/plan/logical"
 	"strait/plan/option"
@@ -157,7 +158,24 @@ func (w *fakeWorker) run(ctx context.Context, ready chan error) {
 	defer cancel()
 	wg.Go(func() { _ = s.Run(ctx) })
 	changed := make(chan struct{}, 1)
-	m := mirror.Follow(w.store, []string{tree.Prefix()}, mirror.Options{OnBatch: func(mirror.Batch) {
+	// What a worker watches, and a step only where a batch is about what it hosts: a fleet of these shares one machine.
+	hosts := map[plan.JobID]bool{}
+	follows := []string{key, tree.Tasks(w.name), tree.Prefix() + "taskstatus/" + w.name + "/"}
+	for _, k := range []keys.Kind{keys.KindPipeline, keys.KindPlacement, keys.KindCheckpoint, keys.KindAck} {
+		follows = append(follows, tree.Prefix()+string(k)+"/")
+	}
+	m := mirror.Follow(w.store, follows, mirror.Options{OnBatch: func(b mirror.Batch) {
+		mine := b.Initial
+		for _, e := range b.Events {
+			p, _ := tree.Parse(e.Entry.Key)
+			if p.Kind == keys.KindTask {
+				hosts[p.Job] = true
+			}
+			mine = mine || p.Kind == keys.KindWorker || hosts[p.Job]
+		}
+		if !mine {
+			return
+		}
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -165,6 +183,11 @@ func (w *fakeWorker) run(ctx context.Context, ready chan error) {
 	}})
 	wg.Go(func() { _ = m.Run(ctx) })
 	ready <- nil
+	select { // a poke that comes before the first listing would find no key
+	case <-m.Ready():
+	case <-ctx.Done():
+		return
+	}
 	brain := &workermodel.Worker{Tree: tree, Name: w.name, Incarnation: r.Rev, Target: w.target, Hooks: w.hooks}
 	for {
 		select {

@@ -29,7 +29,7 @@ func TestManyJobs(t *testing.T) {
 		f.submit(text("In", "Out", 1+i%3), plan.JobID(fmt.Sprintf("job-%d", i)))
 	}
 	t.Logf("submitted in %v", time.Since(began))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n/20+30)*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n/5+120)*time.Second)
 	defer cancel()
 	for {
 		jobs, err := f.cl.List(ctx, client.Filter{})

@@ -74,9 +74,10 @@ var walls = map[string][]string{
 	"golang.org/x/sys":                   machines,
 	"golang.org/x/time":                  machines,
 
-	"github.com/google/go-cmp": {}, // tests only
-	"go.uber.org/goleak":       {},
-	"pgregory.net/rapid":       {},
+	"github.com/anishathalye/porcupine": {}, // tests only
+	"github.com/google/go-cmp":          {},
+	"go.uber.org/goleak":                {},
+	"pgregory.net/rapid":                {},
 }
 
 // machines is everybody but plan, which is pure.
