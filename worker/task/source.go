@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strait/checkpoint/failpoint"
 	"strait/checkpoint"
 	"strait/plan/fault"
 	"strait/transport/batch"
@@ -120,6 +121,11 @@ func (s *sourceHead) readAll(ctx context.Context) error {
 
 func (s *sourceHead) readSplit(ctx context.Context, h ledger.Handed, out *connector.Output, timer *time.Timer) error {
 	position := h.Position
+	if failpoint.Enabled { // a split that does harm wherever it is read
+		if err := failpoint.Inject("task.split." + h.ID); err != nil {
+			return at(err, s.v, showPosition(h.ID, position))
+		}
+	}
 	s.enter()
 	if err := s.reader.Open(ctx, h.Split, position); err != nil {
 		return at(err, s.v, showPosition(h.ID, position))
