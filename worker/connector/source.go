@@ -75,6 +75,9 @@ type ReaderContext struct {
 	Parallelism int
 	// Schemas are the laid-out tables in the order of Source.Tables, as the plan has them.
 	Schemas []*batch.Schema
+	// MostRow is the largest row that the job has memory for on this worker, in bytes; 0: not said. A larger one fails
+	// the job in any case: a reader need not load it as a whole to find out.
+	MostRow int64
 }
 
 // Reader reads one split at a time.

@@ -57,7 +57,7 @@ func newSourceHead(ctx context.Context, g *group, v *vertex) (*sourceHead, error
 	}
 	s.large = g.a.newLarge(v.Chain)
 	s.throttle = newThrottle(&g.a.env, &s.count.throttled)
-	r, err := v.source.NewReader(ctx, connector.ReaderContext{Subtask: g.id.Index, Parallelism: v.Parallelism, Schemas: v.out})
+	r, err := v.source.NewReader(ctx, connector.ReaderContext{Subtask: g.id.Index, Parallelism: v.Parallelism, Schemas: v.out, MostRow: g.a.shares.Most()})
 	if err != nil {
 		return nil, err
 	}

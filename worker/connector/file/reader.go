@@ -32,7 +32,10 @@ const (
 
 // NewReader implements connector.Source.
 func (s *source) NewReader(_ context.Context, rc connector.ReaderContext) (connector.Reader, error) {
-	r := &reader{s: s, schemas: rc.Schemas, files: make([]*batch.Schema, len(s.inputs))}
+	r := &reader{s: s, schemas: rc.Schemas, files: make([]*batch.Schema, len(s.inputs)), most: maxRecord}
+	if rc.MostRow > 0 {
+		r.most = min(r.most, max(rc.MostRow, blockSize))
+	}
 	for i, in := range s.inputs {
 		r.files[i] = batch.NewSchema(in.fileTable(rc.Schemas[i].Table), i)
 	}
@@ -54,6 +57,7 @@ type reader struct {
 	open    *openSplit
 	pq      *parquetSplit
 	buf     []byte
+	most    int64 // bytes of a record
 }
 
 // position is where a reader stands in a split.
@@ -315,10 +319,14 @@ func (r *reader) Read(ctx context.Context, out *connector.Output) (connector.Pro
 // fill moves the rest of the window to the head of the buffer and reads on behind it.
 func (r *reader) fill(o *openSplit) error {
 	if len(o.window) == len(r.buf) {
-		if len(r.buf) >= maxRecord {
+		if int64(len(r.buf)) >= r.most {
+			if r.most < maxRecord {
+				return fault.Fatalf("file %s: the row at byte %d is longer than %s, which is what the memory of this job takes on its worker; is a quote not closed? Else give the job more (env.slot.memory) or the worker (worker.memory)",
+					o.data.Path, o.at, units.FormatBytes(r.most))
+			}
 			return fault.Fatalf("file %s: the row at byte %d is longer than %s; is a quote not closed?", o.data.Path, o.at, units.FormatBytes(maxRecord))
 		}
-		grown := make([]byte, 2*len(r.buf))
+		grown := make([]byte, min(2*int64(len(r.buf)), r.most))
 		copy(grown, o.window)
 		r.buf = grown
 	} else {

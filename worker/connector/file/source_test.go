@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"strait/plan/fault"
 	"strait/plan/schema"
 	"strait/transport/batch"
 	"strait/worker/connector"
@@ -241,6 +242,54 @@ func TestCancelled(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRowBeyondMemory: a row that the job has no memory for is not loaded as a whole to find out.
+func TestRowBeyondMemory(t *testing.T) {
+	p := put(t, t.TempDir(), "a.csv", "short\n"+strings.Repeat("x", 1_000_000)+"\n")
+	s, err := openSource(t, 1, opts("path", p, "file_format_type", "csv", "schema", fieldsOf("a", "string")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas := batch.Schemas(s.Tables())
+	read := func(most int64) (rows int, err error) {
+		r, err := s.NewReader(t.Context(), connector.ReaderContext{Parallelism: 1, Schemas: schemas, MostRow: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		e, err := s.NewEnumerator(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		d, err := e.Discover(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Open(t.Context(), d.Splits[0], nil); err != nil {
+			t.Fatal(err)
+		}
+		out := connector.NewOutput(schemas, batch.Limit{})
+		for {
+			p, err := r.Read(t.Context(), out)
+			for _, b := range out.Take() {
+				rows += b.Rows
+			}
+			if err != nil || p.Done {
+				return rows, err
+			}
+		}
+	}
+	for _, most := range []int64{0, 1_000_001, 1 << 30} {
+		if n, err := read(most); n != 2 || err != nil {
+			t.Errorf("up to %d bytes: %d rows, %v", most, n, err)
+		}
+	}
+	_, err = read(500_000)
+	if want := "the row at byte 6 is longer than 488.3 KiB, which is what the memory of this job takes on its worker"; err == nil || !strings.Contains(err.Error(), want) || !fault.IsFatal(err) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
