@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -21,7 +22,11 @@ type Figure struct {
 
 // AtMost is a figure that has to stay at or below a limit, which stands where others have the yardstick.
 func AtMost(name, unit string, value, limit float64, how string) Figure {
-	return Figure{Name: name, Unit: unit, Value: value, Yardstick: limit, Ratio: value / limit, Wanted: 1, AtMost: true, How: how}
+	f := Figure{Name: name, Unit: unit, Value: value, Yardstick: limit, Ratio: value / limit, Wanted: 1, AtMost: true, How: how}
+	if limit == 0 { // nothing of it is allowed
+		f.Ratio, f.Wanted = math.Abs(value), 0.5
+	}
+	return f
 }
 
 // Told is a figure of which nothing is promised.

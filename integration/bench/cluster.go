@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -206,10 +207,21 @@ func (c *cluster) stop() {
 			<-p.done
 		}
 	}
+	for _, name := range c.order {
+		said, _ := os.ReadFile(c.procs[name].out)
+		if m := alarming.Find(said); m != nil {
+			Alarms = append(Alarms, fmt.Sprintf("%s: %s", name, said[bytes.Index(said, m):]))
+		}
+	}
 	if os.Getenv("STRAIT_BENCH_KEEP") == "" {
 		_ = os.RemoveAll(c.dir)
 	}
 }
+
+// Alarms is what roles said that none may ever say, of all clusters that have stopped.
+var Alarms []string
+
+var alarming = regexp.MustCompile(`DATA RACE|panic:|BUG:`)
 
 // logs are the ends of what the roles said, for an error.
 func (c *cluster) logs() string {

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"strait/kv/record"
+	"strait/plan"
 	"strait/plan/state"
 )
 
@@ -86,7 +88,7 @@ func deployOnce(name string, n, slots int, sharing bool) (out []Figure, err erro
 			return nil, err
 		}
 	}
-	profiles := c.profile(2)
+	profiles := c.profile("deploy", 2*time.Second)
 	began := time.Now()
 	if _, err := c.submit(ctx, "wide", wide(n, "STREAMING", sharing, 10, 1, 0)); err != nil {
 		return nil, err
@@ -99,11 +101,7 @@ func deployOnce(name string, n, slots int, sharing bool) (out []Figure, err erro
 	if err != nil {
 		return nil, err
 	}
-	err = await(ctx, "every task group to run", func() (bool, error) {
-		got, _, err := c.grouped(ctx, "wide")
-		return got[state.TaskRunning]+got[state.TaskDrained] == 2*n, err
-	})
-	if err != nil {
+	if err := c.allRun(ctx, 2*n); err != nil {
 		return nil, err
 	}
 	groups := time.Since(began)
@@ -115,32 +113,72 @@ func deployOnce(name string, n, slots int, sharing bool) (out []Figure, err erro
 		}
 		spent += now - used[p.name]
 	}
+	if err := c.arrived(ctx, "wide", wideRows(n, 10)); err != nil {
+		return nil, err
+	}
+	sum, most, parts, err := c.memory()
+	if err != nil {
+		return nil, err
+	}
+	profiles()
+	st, err := c.cl.Get(ctx, "wide")
+	if err != nil {
+		return nil, err
+	}
+	out = []Figure{
+		AtMost(name+"/running", "s", running.Seconds(), 2, fmt.Sprintf("%d task groups, %d slots; from Submit until the status says RUNNING (its own clock: %v); %d revisions", 2*n, 3*slots, since(st.Status), txns-before)),
+		Told(name+"/groups", "s", groups.Seconds(), fmt.Sprintf("until every task group said that it runs; all processes together used %v of processor time", spent)),
+		AtMost(name+"/memory", "MiB", float64(sum)/(1<<20), 300, fmt.Sprintf("resident in all processes (%s) after %d rows have passed; the peaks add up to %d", parts, wideRows(n, 10), most>>20)),
+	}
+	if !sharing {
+		return out, nil
+	}
+	// Again with rows between all pairs of a source and a sink.
+	if _, err := c.cl.Wish(ctx, "wide", record.WishCancelled); err != nil {
+		return out, err
+	}
+	if _, err := c.until(ctx, "wide", state.JobCancelled); err != nil {
+		return out, err
+	}
+	if _, err := c.submit(ctx, "pairs", wide(n, "STREAMING", sharing, 6*n, 1, 0)); err != nil {
+		return out, err
+	}
+	if err := c.arrived(ctx, "pairs", wideRows(n, 6*n)); err != nil {
+		return out, err
+	}
+	time.Sleep(time.Second) // what is idle has been given back
+	if sum, most, parts, err = c.memory(); err != nil {
+		return out, err
+	}
+	return append(out, Told(name+"/memory-all-pairs", "MiB", float64(sum)/(1<<20), fmt.Sprintf("the same (%s) after %d rows have passed between %d pairs of task groups; the peaks add up to %d", parts, wideRows(n, 6*n), (n+1)*(n-1), most>>20))), nil
+}
+
+// arrived waits until that many rows of a live job have reached its sinks.
+func (c *cluster) arrived(ctx context.Context, id plan.JobID, want int64) error {
 	rows := int64(0)
-	err = await(ctx, "every row to arrive", func() (bool, error) {
+	err := await(ctx, "every row to arrive", func() (bool, error) {
 		var err error
-		rows, err = c.taken(c.procs["c1"], "wide")
-		return rows == wideRows(n, 10), err
+		rows, err = c.taken(c.procs["c1"], id)
+		return rows == want, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%d rows of %d: %w", rows, wideRows(n, 10), err)
+		err = fmt.Errorf("job %s: %d rows of %d: %w", id, rows, want, err)
 	}
-	sum, most := int64(0), int64(0)
-	parts := []string{}
+	return err
+}
+
+// memory adds up what is resident in all processes now, and the most there was in each.
+func (c *cluster) memory() (now, most int64, parts string, err error) {
+	var each []string
 	for _, name := range c.order {
 		rss, peak, _, err := c.procs[name].memory()
 		if err != nil {
-			return nil, err
+			return 0, 0, "", err
 		}
-		sum, most = sum+rss, most+peak
-		parts = append(parts, fmt.Sprintf("%s %d", name, rss>>20))
+		now, most = now+rss, most+peak
+		each = append(each, fmt.Sprintf("%s %d", name, rss>>20))
 	}
-	profiles()
-	st, _ := c.cl.Get(ctx, "wide")
-	return []Figure{
-		AtMost(name+"/running", "s", running.Seconds(), 2, fmt.Sprintf("%d task groups, %d slots; from Submit until the status says RUNNING (its own clock: %v); %d revisions", 2*n, 3*slots, since(st.Status), txns-before)),
-		Told(name+"/groups", "s", groups.Seconds(), fmt.Sprintf("until every task group said that it runs; all processes together used %v of processor time", spent)),
-		AtMost(name+"/memory", "MiB", float64(sum)/(1<<20), 300, fmt.Sprintf("resident in all processes (%s) after %d rows have passed all pairs; the peaks add up to %d", strings.Join(parts, ", "), rows, most>>20)),
-	}, nil
+	return now, most, strings.Join(each, ", "), nil
 }
 
 // since is the time from the submission until the job ran, by the clocks of the two processes.
@@ -151,31 +189,22 @@ func since(s *record.JobStatus) time.Duration {
 	return s.Started.Sub(s.Submitted).Round(time.Millisecond)
 }
 
-// profile takes CPU profiles of all roles while the caller works, into STRAIT_BENCH_PROFILES if that names a folder.
-func (c *cluster) profile(seconds int) (wait func()) {
+// profile takes profiles of all roles while the caller works, into the folder that STRAIT_BENCH_PROFILES names: of the
+// processor for so long, then of the heap and of goroutines. wait returns when they are written.
+func (c *cluster) profile(what string, d time.Duration) (wait func()) {
 	dir := os.Getenv("STRAIT_BENCH_PROFILES")
 	if dir == "" {
 		return func() {}
 	}
-	done := make(chan struct{}, len(c.procs))
+	var all sync.WaitGroup
 	for _, p := range c.procs {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			if body, err := p.get(fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)); err == nil {
-				_ = os.WriteFile(filepath.Join(dir, p.name+".cpu"), []byte(body), 0o644)
+		all.Go(func() {
+			for _, x := range [][2]string{{"cpu", fmt.Sprintf("profile?seconds=%d", int(d.Seconds()))}, {"heap", "heap"}, {"goroutines", "goroutine?debug=1"}} {
+				if body, err := p.get("/debug/pprof/" + x[1]); err == nil {
+					_ = os.WriteFile(filepath.Join(dir, what+"-"+p.name+"."+x[0]), []byte(body), 0o644)
+				}
 			}
-			if body, err := p.get("/debug/pprof/heap"); err == nil {
-				_ = os.WriteFile(filepath.Join(dir, p.name+".heap"), []byte(body), 0o644)
-			}
-			if body, err := p.get("/debug/pprof/goroutine?debug=1"); err == nil {
-				_ = os.WriteFile(filepath.Join(dir, p.name+".goroutines"), []byte(body), 0o644)
-			}
-		}()
+		})
 	}
-	return func() {
-		for range c.procs {
-			<-done
-		}
-	}
+	return all.Wait
 }
-

@@ -31,7 +31,17 @@ func init() {
 // folder is where the figures keep their binary and their data between runs; git ignores it.
 const folder = ".bench"
 
-var binary = sync.OnceValues(func() (string, error) {
+// stctl is the binary to measure, where it is not to be built.
+var stctl string
+
+func binary() (string, error) {
+	if stctl != "" {
+		return stctl, nil
+	}
+	return build()
+}
+
+var build = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}

@@ -45,5 +45,9 @@ func main() {
 			code = 2
 		}
 	}
+	for _, a := range bench.Alarms {
+		fmt.Fprintln(os.Stderr, a)
+		code = 2
+	}
 	os.Exit(code)
 }
