@@ -389,7 +389,7 @@ func TestMessages(t *testing.T) {
 	m := worker("m1", 8)
 	m.Total = record.Profile{MilliCPU: 8000, Memory: 8 << 30}
 	f(Need{Units: us, Ask: record.Profile{Memory: 2 << 30}}, []Worker{m}, "MemoryShort: needs 5 slots of 2.0 GiB, 4 are free on 1 worker: m1 4/8 (8 of 8 cores, 8.0 GiB of 8.0 GiB free); no slot for 1/0/4; even with nothing else running there is room for 4: start more workers or lower the parallelism")
-	f(Need{Units: us[:1], Ask: record.Profile{Memory: 2 << 30}}, []Worker{worker("untold", 8)}, "MemoryShort: needs 1 slot of 2.0 GiB, 0 are free on 1 worker: untold 0/8 (0 of 0 cores, 0 B of 0 B free); even with nothing else running there is room for 0: start more workers or lower the parallelism")
+	f(Need{Units: us[:1], Ask: record.Profile{Memory: 2 << 30}}, []Worker{worker("untold", 8)}, "MemoryShort: needs 1 slot of 2.0 GiB, 0 are free on 1 worker: untold 0/8 (0 of 0 cores, 0 B of 0 B free); no worker is large enough for one, even empty: ask for less in env.slot.cpu and env.slot.memory, or start a larger one")
 	old := worker("old", 8)
 	old.Protocol = [2]int{7, 8}
 	f(Need{Units: us}, []Worker{old}, "ProtocolMismatch: needs 5 slots, but no worker speaks a protocol of this coordinator: old (speaks protocol 7 to 8, this coordinator 1 to 1); bring both to one version")

@@ -111,9 +111,12 @@ func shortOf(n *Need, open []bin, fleet []Worker) *Short {
 	later := *n
 	later.Kept, later.Without = nil, nil
 	all, _ := eligible(&later, fleet)
-	if whole, endless := empty(all); whole < need {
+	switch whole, endless := empty(all); {
+	case whole == 0 && reason != SlotsShort:
+		b.WriteString("; no worker is large enough for one, even empty: ask for less in env.slot.cpu and env.slot.memory, or start a larger one")
+	case whole < need:
 		fmt.Fprintf(&b, "; even with nothing else running there is room for %d: start more workers or lower the parallelism", whole)
-	} else if endless < need {
+	case endless < need:
 		fmt.Fprintf(&b, "; jobs without an end hold all but %d", endless)
 	}
 	if who := holders(open); who != "" {
