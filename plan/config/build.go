@@ -19,6 +19,7 @@ type builder struct {
 	file  string
 	shade func(*option.Node) *option.Node // decodes a secret; nil: they are plain
 	keys  []string                        // the secrets' options
+	plain bool                            // Options.Undecoded
 }
 
 func (b *builder) job() *Job {

@@ -26,7 +26,8 @@ type lexer struct {
 	list  *fault.List
 	where func() string // the option path for messages; may be nil
 	// broken says that a quote was left open: brackets further on cannot be trusted.
-	broken bool
+	broken   bool
+	comments []span // of text that was read
 }
 
 func newLexer(src, file string, list *fault.List) *lexer {
@@ -141,7 +142,9 @@ func (x *lexer) blank() (newline bool) {
 			newline = true
 			x.advance(1)
 		case x.atComment():
+			from := x.off
 			x.toLineEnd()
+			x.comments = append(x.comments, span{from, x.off})
 		default:
 			return newline
 		}

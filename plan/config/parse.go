@@ -22,6 +22,8 @@ type Options struct {
 	File string                      // for messages; a name ending in .json makes it a JSON file
 	Vars map[string]string           // values of ${name} given by the user (-i); they go before everything else
 	Env  func(string) (string, bool) // the environment, as os.LookupEnv; nil: none. FixedEnv replays a stored one
+
+	Undecoded bool // values that env.shade.identifier says are encoded stay as they are
 }
 
 // FixedEnv looks variables up in a stored set, such as Job.EnvUsed of an earlier parse.
@@ -35,17 +37,26 @@ func FixedEnv(set map[string]string) func(string) (string, bool) {
 // Parse reads the text of a job file. The error is nil or a *fault.Many with every mistake that was found; then
 // there is no job. Warnings are given in either case. The result depends on nothing but the arguments.
 func Parse(src []byte, o Options) (*Job, []*fault.Mistake, error) {
+	s, warnings, err := finish(src, o, false)
+	if err != nil {
+		return nil, warnings, err
+	}
+	return s.Job, warnings, nil
+}
+
+func finish(src []byte, o Options, origins bool) (*Editable, []*fault.Mistake, error) {
 	var list fault.List
-	job := parse(src, o, &list)
+	s := &Editable{text: src, wanted: origins}
+	s.Job = parse(src, o, s, &list)
 	warnings := list.Warnings()
 	slices.SortStableFunc(warnings, func(a, b *fault.Mistake) int { return a.Pos.Line - b.Pos.Line })
 	if err := list.Err(); err != nil {
 		return nil, warnings, err
 	}
-	return job, warnings, nil
+	return s, warnings, nil
 }
 
-func parse(src []byte, o Options, list *fault.List) *Job {
+func parse(src []byte, o Options, keep *Editable, list *fault.List) *Job {
 	for _, name := range slices.Sorted(maps.Keys(o.Vars)) {
 		if tablePlaceholders[name] {
 			list.Add(fault.Position{}, "", "-i "+name+": ${"+name+"} is filled in for each table and takes no value", "use another name in the file")
@@ -62,7 +73,8 @@ func parse(src []byte, o Options, list *fault.List) *Job {
 	if z == nil {
 		return nil
 	}
-	b := &builder{z: z, list: list, root: z.shape.scopes[0], file: o.File}
+	keep.take(z)
+	b := &builder{z: z, list: list, root: z.shape.scopes[0], file: o.File, plain: o.Undecoded}
 	return b.job()
 }
 
@@ -89,7 +101,7 @@ func read(src []byte, o Options, vars *variables, list *fault.List) *resolver {
 		list.AddError(err)
 		return nil
 	}
-	z := &resolver{shape: r.shape, vars: vars, list: list}
+	z := &resolver{shape: r.shape, vars: vars, list: list, comments: r.lx.comments}
 	if err := z.link(root); err != nil {
 		list.AddError(err)
 		return nil

@@ -15,6 +15,7 @@ const maxCopied = 1_000_000
 // leaf gives a scalar, or puts one together from text and ${…}; nil where only absent optional ones were.
 func (z *resolver) leaf(l *leaf) (*option.Node, int) {
 	if l.node != nil {
+		z.from(l.node, l.span)
 		return l.node, 1
 	}
 	if len(l.pieces) == 1 {
@@ -24,13 +25,13 @@ func (z *resolver) leaf(l *leaf) (*option.Node, int) {
 	weight := 0
 	for _, p := range l.pieces { // ${a} ${b} of lists or objects join as such
 		if p.ref == nil {
-			return z.text(l), 1
+			return z.from(z.text(l), l.span), 1
 		}
 		n, w := z.reference(p.ref)
 		switch {
 		case n == nil:
 		case whole == nil && n.Kind != option.List && n.Kind != option.Object:
-			return z.text(l), 1
+			return z.from(z.text(l), l.span), 1
 		case whole == nil:
 			whole, weight = n, w
 		default:
@@ -82,14 +83,14 @@ func (z *resolver) text(l *leaf) *option.Node {
 // reference gives the value of a ${…} outside quotes: from -i, from a key of the file, from the environment, or its
 // default. Without any of them an optional one is absent and another stays as text.
 func (z *resolver) reference(r *reference) (*option.Node, int) {
-	asText := &option.Node{Kind: option.String, Text: r.raw, Pos: r.pos}
+	asText := z.from(&option.Node{Kind: option.String, Text: r.raw, Pos: r.pos}, r.span)
 	s, from := z.vars.lookup(r)
 	switch from {
 	case commandLine:
 		if f := z.shape.scopes[0].fields[r.name]; f != nil {
 			f.used = true
 		}
-		return z.fragment(s, r.pos), 1
+		return z.from(z.fragment(s, r.pos), r.span), 1
 	case stays:
 		return asText, 1
 	}
@@ -105,17 +106,17 @@ func (z *resolver) reference(r *reference) (*option.Node, int) {
 			return asText, 1
 		}
 		if n := wordNode(s, r.pos); n.Kind != option.Null {
-			return n, 1
+			return z.from(n, r.span), 1
 		}
-		return &option.Node{Kind: option.String, Text: s, Pos: r.pos}, 1
+		return z.from(&option.Node{Kind: option.String, Text: s, Pos: r.pos}, r.span), 1
 	}
 	switch {
 	case r.hasFall:
 		fall := strings.TrimSpace(r.fallback)
 		if expanded := z.vars.expand(fall, r.pos); expanded != fall {
-			return &option.Node{Kind: option.String, Text: expanded, Pos: r.pos}, 1
+			return z.from(&option.Node{Kind: option.String, Text: expanded, Pos: r.pos}, r.span), 1
 		}
-		return z.fragment(fall, r.pos), 1
+		return z.from(z.fragment(fall, r.pos), r.span), 1
 	case r.optional:
 		return nil, 0
 	case got == circle:

@@ -27,6 +27,11 @@ type resolver struct {
 	list   *fault.List
 	depth  int
 	copied int // nodes that references doubled
+
+	comments []span // of the text
+
+	edit  *Editable        // nil: nobody asks where nodes come from
+	twins [][]*option.Node // single values of one key that stand in several places; the last one counts
 }
 
 // link ties every scope to its object in the library's tree.
@@ -102,8 +107,12 @@ func (z *resolver) field(sc *scope, f *field) *option.Node {
 	}
 	f.state = busy
 	own := false // the list of f.value was made here and has room to grow
+	var all []*option.Node
 	for _, occ := range f.occs {
 		n, weight := z.occurrence(sc, occ)
+		if z.edit != nil {
+			all = append(all, n)
+		}
 		switch {
 		case n == nil:
 			continue
@@ -129,6 +138,7 @@ func (z *resolver) field(sc *scope, f *field) *option.Node {
 		}
 		f.value, f.weight = n, weight
 	}
+	z.twin(all)
 	f.state = done
 	return f.value
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"strait/plan/option"
+	"strait/plan/secret"
 )
 
 // shadedOptions are the options that env.shade.identifier says are encoded, in every plugin.
@@ -16,7 +17,7 @@ var shadedOptions = []string{"username", "password", "auth", "token"}
 // identifier names a plug-in of SeaTunnel's, which without it takes the values as they stand; so do we, with a warning.
 func (b *builder) openShade(env *option.Node) {
 	id := env.Lookup("shade.identifier")
-	if id == nil || id.Kind == option.Null {
+	if id == nil || id.Kind == option.Null || b.plain {
 		return
 	}
 	switch {
@@ -30,7 +31,7 @@ func (b *builder) openShade(env *option.Node) {
 	}
 	b.shade, b.keys = decodeBase64, shadedOptions
 	if more := env.Lookup("shade.options"); more != nil && more.Kind == option.List {
-		b.keys = append([]string(nil), shadedOptions...)
+		b.keys = slices.Clone(shadedOptions)
 		for _, n := range more.List {
 			b.keys = append(b.keys, n.Text)
 		}
@@ -63,10 +64,11 @@ func (b *builder) secret(f option.Field, where string) *option.Node {
 }
 
 func (b *builder) decode(n *option.Node, key, where string) *option.Node {
-	if n.Kind == option.Null || strings.HasPrefix(n.Text, "${") { // the worker fills it in
+	if n.Kind == option.Null || strings.HasPrefix(n.Text, "${") || secret.HasToken(n.Text) { // the worker fills it in
 		return n
 	}
 	if d := b.shade(n); d != nil {
+		b.z.decoded(d, n)
 		return d
 	}
 	mistake(b.list, n.Pos, where+": "+key, "the value is not base64, which env.shade.identifier asks for", "encode it with base64, or remove shade.identifier")

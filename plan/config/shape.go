@@ -69,6 +69,7 @@ type leaf struct {
 	node   *option.Node
 	pieces []piece
 	pos    fault.Position
+	span   span
 }
 
 // piece is a run of text in a value; blank is the white space before it.
@@ -87,6 +88,7 @@ type reference struct {
 	hasFall  bool
 	optional bool
 	pos      fault.Position
+	span     span
 }
 
 func (s *shape) newScope(pos fault.Position) *scope {

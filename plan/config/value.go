@@ -21,12 +21,15 @@ type slot struct {
 	object    bool        // the first part was an object, which may be shared
 	pieces    []piece
 	from      fault.Position // of the first piece
+	span      span           // of all pieces
 }
 
-func (s *slot) add(p piece, at fault.Position) {
+// add takes in a piece that began at offset off and was read up to where the lexer stands.
+func (r *reader) add(s *slot, p piece, at fault.Position, off int) {
 	if len(s.pieces) == 0 {
-		s.from = at
+		s.from, s.span.from = at, off
 	}
+	s.span.to = r.lx.off
 	s.pieces = append(s.pieces, p)
 }
 
@@ -74,13 +77,13 @@ func (r *reader) value(s *slot) {
 			r.skip()
 			return
 		case c == '"':
-			at := x.pos()
-			s.add(piece{blank: blank, text: r.vars.expand(x.quoted(), at), quoted: true}, at)
+			at, off := x.pos(), x.off
+			r.add(s, piece{blank: blank, text: r.vars.expand(x.quoted(), at), quoted: true}, at, off)
 		case x.has("${"):
-			at := x.pos()
-			s.add(piece{blank: blank, ref: r.reference(at)}, at)
+			at, off := x.pos(), x.off
+			r.add(s, piece{blank: blank, ref: r.reference(at)}, at, off)
 		default:
-			at := x.pos()
+			at, off := x.pos(), x.off
 			word := x.word(true, len(s.pieces) == 0)
 			if word == "" {
 				r.notInValue(s, late)
@@ -90,15 +93,16 @@ func (r *reader) value(s *slot) {
 			if x.has("//") {
 				warning(r.list, x.pos(), r.where(), "the text behind // is taken as a comment", "put the value in quotes if the // belongs to it")
 			}
-			s.add(piece{blank: blank, text: word}, at)
+			r.add(s, piece{blank: blank, text: word}, at, off)
 		}
 	}
 }
 
 // reference reads a ${…} outside quotes.
 func (r *reader) reference(at fault.Position) *reference {
-	before := r.list.Len()
+	before, off := r.list.Len(), r.lx.off
 	ref := newReference(r.lx.variable(), at)
+	ref.span = span{off, r.lx.off}
 	if ref.name == "" && r.list.Len() == before {
 		r.fault(at, "${…} holds no name", "write ${name} or ${name:default}; put the text in quotes if it belongs to the value")
 	}
@@ -140,7 +144,7 @@ func (r *reader) beforeContainer(s *slot) bool {
 // references writes the pieces, all of them ${…}, as parts.
 func (r *reader) references(s *slot) {
 	for _, p := range s.pieces {
-		r.leafPart(s, leaf{pieces: []piece{p}, pos: p.ref.pos})
+		r.leafPart(s, leaf{pieces: []piece{p}, pos: p.ref.pos, span: p.ref.span})
 	}
 	s.pieces = s.pieces[:0]
 }
@@ -292,10 +296,10 @@ func (r *reader) duplicate(s *slot) {
 func (r *reader) scalar(s *slot) leaf {
 	for _, p := range s.pieces {
 		if p.ref != nil {
-			return leaf{pieces: append([]piece(nil), s.pieces...), pos: s.from}
+			return leaf{pieces: append([]piece(nil), s.pieces...), pos: s.from, span: s.span}
 		}
 	}
-	return leaf{node: scalarNode(s.pieces, s.from), pos: s.from}
+	return leaf{node: scalarNode(s.pieces, s.from), pos: s.from, span: s.span}
 }
 
 // scalarNode joins pieces without ${…} to a value; white space between them is kept.

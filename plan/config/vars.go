@@ -42,6 +42,7 @@ type variables struct {
 	given   map[string]string
 	env     func(string) (string, bool)
 	used    map[string]string // environment variables that were asked for and found
+	asked   map[string]bool   // those of given that were asked for
 	unknown map[string]bool
 	spent   int
 	list    *fault.List
@@ -50,7 +51,7 @@ type variables struct {
 }
 
 func newVariables(o Options, list *fault.List) *variables {
-	return &variables{given: o.Vars, env: o.Env, used: map[string]string{}, unknown: map[string]bool{}, list: list}
+	return &variables{given: o.Vars, env: o.Env, used: map[string]string{}, asked: map[string]bool{}, unknown: map[string]bool{}, list: list}
 }
 
 // source says where a variable's value comes from.
@@ -72,6 +73,7 @@ func (v *variables) lookup(r *reference) (string, source) {
 		return "", stays
 	}
 	if s, ok := v.given[r.name]; ok {
+		v.asked[r.name] = true
 		return s, commandLine
 	}
 	if isFilePlaceholder(r.name) && !r.hasFall {

@@ -47,7 +47,7 @@ var EnvSpec = option.Spec{
 		{Name: "slot.memory", Type: option.TBytes, Doc: "Memory that each slot of the job takes of its worker."},
 		{Name: "read_limit.rows_per_second", Type: option.TInt, Min: option.Bound(0), Doc: "Most rows a second that each source subtask hands on; 0: no limit."},
 		{Name: "read_limit.bytes_per_second", Type: option.TBytes, Doc: "Most bytes a second that each source subtask hands on; 0: no limit."},
-		{Name: "tag_filter", Type: option.TStringMap, Doc: "Labels that a worker must have, all of them."},
+		{Name: "tag_filter", Type: option.TStringMap, Columns: true, Doc: "Labels that a worker must have, all of them."},
 		{Name: "custom_parameters", Type: option.TAny, Doc: "Carried along, not used."},
 		{Name: "shade.identifier", Type: option.TString, Doc: "How secrets in the file are encoded: base64."},
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"strait/plan/fault"
+	"strait/plan/secret"
 )
 
 // Decode reads a block by its spec. path is the block's name in messages. Mistakes and warnings go to l; the
@@ -99,7 +100,7 @@ func (v Values) decodeOption(o *Option, n *Node, l *fault.List) {
 		if w, ok := err.(*wrong); ok && w.remedy != "" {
 			remedy = w.remedy
 		}
-		if name := variable(found); name != "" {
+		if name := variable(found); name != "" && secret.Late(found.Text) == "" {
 			err, remedy = errNoValue, "give it one with -i "+name+"=…"
 		}
 		l.Add(found.Pos, at, shown+" "+err.Error(), remedy)
@@ -309,6 +310,12 @@ func (s *Spec) validate(path string, l *fault.List) {
 			if _, err := o.parseDefault(); err != nil {
 				bad(o.Name, "the default "+o.Default+" "+err.Error())
 			}
+		}
+		if o.Secret && (o.Columns || !o.Type.maySecret()) {
+			bad(o.Name, "a secret is text (TString, TStrings, TStringMap, TObject, TList or TAny), not a value the planner needs")
+		}
+		if !o.Secret && !o.Columns && o.Type.maySecret() && SecretName(o.Name) {
+			bad(o.Name, "the option is named like a secret; declare it Secret")
 		}
 		if (o.Type == TEnum) != (len(o.Enum) > 0) {
 			bad(o.Name, "Enum belongs to TEnum and to nothing else")

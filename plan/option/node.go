@@ -73,7 +73,7 @@ func (n *Node) Lookup(key string) *Node {
 	return nil
 }
 
-// Describe shortens a value for an error message.
+// Describe shortens a value for an error message. The password of a URL is left out.
 func (n *Node) Describe() string {
 	if n == nil {
 		return "nothing"
@@ -84,7 +84,7 @@ func (n *Node) Describe() string {
 	case Bool, Number:
 		return n.Text
 	case String:
-		t := n.Text
+		t := Masked(n.Text)
 		if len(t) > 60 {
 			t = strings.ToValidUTF8(t[:57], "") + "..."
 		}

@@ -70,7 +70,7 @@ var spec = &Spec{
 		{Name: "loose", Type: TObject, Open: true, Sub: &Spec{Options: []Option{{Name: "x", Type: TInt}}}},
 		{Name: "tables", Type: TObjects, Sub: &Spec{Options: []Option{{Name: "name", Type: TString, Required: true}}}},
 		{Name: "objects", Type: TObjects},
-		{Name: "password", Type: TInt, Secret: true},
+		{Name: "password", Type: TStringMap, Secret: true},
 		{Name: "test.switch", Type: TBool, Hidden: true},
 	},
 	Ignored: map[string]string{"jvm.heap": "there is no JVM", "spark.*": ""},
@@ -194,7 +194,7 @@ func TestMistakes(t *testing.T) {
 	f(`S: tables[0]: found "x" where an object of options belongs; write { option = value … }`, "tables", list("x"))
 	f(`line 1: S: inner: option "must" is missing; set must = "…"`, "inner", obj("x", num("1")))
 	f("line 1: S: inner: option \"must\" is missing; set must = \"…\"\nline 2: S: inner: unknown option \"mustt\"; did you mean \"must\"?", "inner", obj("mustt", "1"))
-	f(`line 3: S: password: the string (not shown) is not a whole number; write password = 10`, "password", "hunter2")
+	f(`line 3: S: password: the string (not shown) is not an object; write password = { … }`, "password", "hunter2")
 	f(`line 3: S: unknown option "ptah"; did you mean "path"?`, "ptah", "/y")
 	f(`line 3: S: unknown option "ro.wnum"; did you mean "row.num"?`, "ro.wnum", num("1"))
 	f(`line 2: S: unknown option "row.nmu"; did you mean "row.num"?`, "row", obj("nmu", num("1")))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strait/plan/fault"
+	"strait/plan/secret"
 	"strait/plan/units"
 )
 
@@ -52,7 +53,19 @@ func (o *Option) parse(n *Node, at string, l *fault.List) (any, error) {
 	if !n.scalar() {
 		return nil, isNot("a single value")
 	}
+	if late := secret.Late(n.Text); late != "" && o.Type != TString {
+		return nil, errLate(late)
+	}
 	return o.parseScalar(n.Text)
+}
+
+// errLate refuses what the worker fills in where the planner needs the value.
+func errLate(what string) error {
+	if what == "sealed" {
+		return &wrong{"is sealed, and the value is needed when the job is planned; only texts can be sealed", "write the value itself"}
+	}
+	return &wrong{"is filled in on the worker, and the value is needed when the job is planned; only texts can be " + what,
+		"write the value itself, or a ${name} with -i name=VALUE"}
 }
 
 func (o *Option) parseScalar(text string) (any, error) {

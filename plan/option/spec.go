@@ -28,7 +28,8 @@ type Option struct {
 	Default  string // as it would be written; empty: none
 	Doc      string // one or two sentences for the reference
 	Required bool
-	Secret   bool     // never printed
+	Secret   bool     // never printed, sealed before a job is stored
+	Columns  bool     // keys and values below name columns, tables or rows of data: no secret is looked for there
 	Enum     []string // TEnum
 	Unit     string   // TDuration: ms (default) or s, for bare numbers
 	Min, Max *int64   // TInt, inclusive

@@ -19,7 +19,7 @@ var valueSpec = option.Spec{
 		{Name: "rule_type", Type: option.TEnum, Enum: []string{ruleNotNull, ruleNull, ruleMin, ruleMax, ruleMinLength, ruleMaxLength},
 			Doc: "What the value must satisfy. MIN and MAX want a number, the lengths count the characters of the value's text."},
 		{Name: "rule_value", Type: option.TFloat, Doc: "The bound of MIN, MAX, MIN_LENGTH and MAX_LENGTH; it is allowed itself."},
-		{Name: "equals_to", Type: option.TAny, Doc: "The value itself, of any type: rows and arrays as lists, rows also as objects, maps as objects, bytes as base64. Null is not equal to anything."},
+		{Name: "equals_to", Type: option.TAny, Columns: true, Doc: "The value itself, of any type: rows and arrays as lists, rows also as objects, maps as objects, bytes as base64. Null is not equal to anything."},
 	},
 	Rules: []option.Rule{
 		{Kind: option.AtLeastOne, Of: []string{"rule_type", "equals_to"}},
@@ -29,7 +29,7 @@ var valueSpec = option.Spec{
 
 var fieldSpec = option.Spec{Options: []option.Option{
 	{Name: "field_name", Type: option.TString, Required: true, Doc: "The column."},
-	{Name: "field_type", Type: option.TAny, Doc: "The type its values must have: a type word, or an object of fields for a row."},
+	{Name: "field_type", Type: option.TAny, Columns: true, Doc: "The type its values must have: a type word, or an object of fields for a row."},
 	{Name: "field_value", Type: option.TObjects, Sub: &valueSpec, Doc: "Rules for its values; each value must satisfy all of them."},
 }}
 
@@ -58,11 +58,11 @@ var catalogSpec = option.Spec{Options: []option.Option{
 	}}},
 	{Name: "column_rule", Type: option.TObjects, Doc: "All columns, in any order. What a rule does not state is not compared.", Sub: &option.Spec{Options: []option.Option{
 		{Name: "name", Type: option.TString, Required: true, Doc: "The column."},
-		{Name: "type", Type: option.TAny, Required: true, Doc: "Its type: a type word, or an object of fields for a row."},
+		{Name: "type", Type: option.TAny, Columns: true, Required: true, Doc: "Its type: a type word, or an object of fields for a row."},
 		{Name: "column_length", Aliases: []string{"columnLength"}, Type: option.TInt, Doc: "Its length."},
 		{Name: "column_scale", Aliases: []string{"columnScale"}, Type: option.TInt, Doc: "Its scale; for times the digits behind the second."},
 		{Name: "nullable", Type: option.TBool, Doc: "Whether it may be null."},
-		{Name: "default_value", Aliases: []string{"defaultValue"}, Type: option.TAny, Doc: "Its default, as text."},
+		{Name: "default_value", Aliases: []string{"defaultValue"}, Type: option.TAny, Columns: true, Doc: "Its default, as text."},
 		{Name: "comment", Type: option.TString, Doc: "Its comment."},
 	}}},
 }}

@@ -30,7 +30,7 @@ func tableOptions() []option.Option {
 		return option.Option{Name: name, Type: option.TInt, Default: def, Min: option.Bound(0), Max: option.Bound(1 << 20), Doc: doc}
 	}
 	out := []option.Option{
-		{Name: "schema", Type: option.TObject, Doc: "Columns and keys of the table."},
+		{Name: "schema", Type: option.TObject, Columns: true, Doc: "Columns and keys of the table."},
 		{Name: "rows", Type: option.TObjects, Sub: &rowSpec, Doc: "The rows themselves, instead of made-up ones: a list of { kind = INSERT, fields = [ … ] }. Every subtask produces them once."},
 		{Name: "row.num", Type: option.TInt, Default: "5", Min: option.Bound(0), Max: option.Bound(1 << 48), Doc: "Rows of each subtask."},
 		{Name: "split.num", Type: option.TInt, Default: "1", Min: option.Bound(1), Max: option.Bound(1 << 20), Doc: "Splits of each subtask."},
@@ -86,7 +86,7 @@ var dateParts = []struct {
 var rowSpec = option.Spec{Options: []option.Option{
 	{Name: "kind", Type: option.TEnum, Default: "INSERT", Enum: []string{"INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE", "+I", "-U", "+U", "-D"},
 		Doc: "What the row does."},
-	{Name: "fields", Type: option.TAny, Required: true, Doc: "Values of the columns: a list in their order, or an object by name."},
+	{Name: "fields", Type: option.TAny, Columns: true, Required: true, Doc: "Values of the columns: a list in their order, or an object by name."},
 }}
 
 // ignored are keys that occur in SeaTunnel's job files and have no effect there either.

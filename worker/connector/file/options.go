@@ -33,7 +33,7 @@ func tableOptions() []option.Option {
 	return []option.Option{
 		{Name: "path", Type: option.TString, Doc: "File or folder to read; folders are read with all below them. Columns are added for folders named key=value."},
 		{Name: "file_format_type", Type: option.TEnum, Enum: formatNames, Doc: "Format of the files: text, csv, json (one object a line) or parquet."},
-		{Name: "schema", Type: option.TObject, Doc: "The columns of the files. Without it text, csv and json give one column, content, with each line; parquet brings its own."},
+		{Name: "schema", Type: option.TObject, Columns: true, Doc: "The columns of the files. Without it text, csv and json give one column, content, with each line; parquet brings its own."},
 		{Name: "read_columns", Type: option.TStrings, Doc: "Columns to read, in this order; needs a schema except for parquet."},
 		{Name: "field_delimiter", Aliases: []string{"delimiter"}, Type: option.TString, Doc: "What separates fields: one or more characters. Default: U+0001 for text, a comma for csv."},
 		{Name: "row_delimiter", Type: option.TString, Doc: "What separates rows. Default: a line feed, with or without carriage return."},

@@ -14,7 +14,7 @@ func init() {
 		Doc:  "Adds copies of columns.",
 		Options: option.Spec{
 			Options: []option.Option{
-				{Name: "fields", Type: option.TStringMap, Doc: "The copies: new = old. A name that is there already is replaced in its place."},
+				{Name: "fields", Type: option.TStringMap, Columns: true, Doc: "The copies: new = old. A name that is there already is replaced in its place."},
 				{Name: "src_field", Type: option.TString, Doc: "The column to copy; older form of fields."},
 				{Name: "dest_field", Type: option.TString, Doc: "The name of the copy; older form of fields."},
 			},
@@ -29,7 +29,7 @@ func init() {
 		Name: "FieldMapper",
 		Doc:  "Keeps the columns it names, in its order and under new names, and drops all others.",
 		Options: option.Spec{Options: []option.Option{
-			{Name: "field_mapper", Type: option.TStringMap, Required: true, Doc: "The columns to keep: old = new."},
+			{Name: "field_mapper", Type: option.TStringMap, Columns: true, Required: true, Doc: "The columns to keep: old = new."},
 		}},
 		New: newMapper,
 	})
