@@ -127,17 +127,14 @@ func (s *Editable) Written(n *option.Node) string {
 	return string(body[o.span.from:o.span.to])
 }
 
-// Same says that two nodes are one value of the text.
-func (s *Editable) Same(a, b *option.Node) bool {
-	x, ok := s.origins[a]
-	y, ok2 := s.origins[b]
-	return ok && ok2 && x.node == y.node
-}
+// Origin is the value of the text that n is: nodes that a constant of the file, or decoding, made of one value have
+// one origin. nil: n is not of this text.
+func (s *Editable) Origin(n *option.Node) *option.Node { return s.origins[n].node }
 
 var bom = []byte("\ufeff")
 
-// Replace gives the text with other values: each single value among edits becomes the text given for it, in quotes,
-// where it is written; a ${name} is replaced as a whole. A comment that drop accepts loses its words. Every value
+// Replace gives the text with other values: each single value among edits, by its origin, becomes the text given for
+// it, in quotes, where it is written; a ${name} is replaced as a whole. A comment that drop accepts loses its words. Every value
 // stays on its line.
 func (s *Editable) Replace(edits map[*option.Node]string, drop func(comment string) bool) ([]byte, error) {
 	body := bytes.TrimPrefix(s.text, bom)

@@ -74,6 +74,9 @@ func join(path, name string) string {
 	return path + ": " + name
 }
 
+// JoinPath adds a name to an option path.
+func JoinPath(path, name string) string { return join(path, name) }
+
 // Raw is the whole block as written.
 func (v Values) Raw() *Node { return v.node }
 
