@@ -157,7 +157,7 @@ func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]b
 			return nil, nil, fmt.Errorf("job %s: its text cannot be read: %w; submit it again", id, err)
 		}
 	}
-	parsed, _, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables})
+	parsed, _, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables, Env: config.FixedEnv(spec.Environment)})
 	if err != nil {
 		return nil, nil, err
 	}

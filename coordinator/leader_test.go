@@ -83,7 +83,7 @@ func TestConfig(t *testing.T) {
 
 func TestCounters(t *testing.T) {
 	f := &fleetTest{t: t, etcd: kvtest.New(t), target: workermodel.NewTarget()}
-	f.store, f.cl = f.etcd.Store, client.New(f.etcd.Store, tree)
+	f.store, f.cl = f.etcd.Store, client.New(f.etcd.Store, tree).WithSecrets(client.Secrets{AllowPlain: true})
 	var asked atomic.Int64
 	ops := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

@@ -48,7 +48,9 @@ type Spec struct {
 	Parallelism int               `json:"parallelism,omitempty"` // overrides env.parallelism
 	Labels      map[string]string `json:"labels,omitempty"`
 	Folder      string            `json:"folder,omitempty"` // relative paths of the job file start here
-	Submitted   time.Time         `json:"submitted"`
+	// PlainSecrets: whoever submitted it wants its secrets stored in clear; without it the leader refuses to plan them so.
+	PlainSecrets bool      `json:"plainSecrets,omitempty"`
+	Submitted    time.Time `json:"submitted"`
 }
 
 // The wishes: the whole value of wishes/<job> is one of these words.

@@ -14,6 +14,9 @@ import (
 	"strait/kv/keys"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/fault"
+	"strait/plan/seal"
+	"strait/plan/secret"
 )
 
 // What callers branch on, with errors.Is.
@@ -35,12 +38,29 @@ const MaxText = 8 << 20
 
 // Client reads and writes the keys of one fleet. Safe for concurrent use.
 type Client struct {
-	store *kv.Store
-	tree  keys.Tree
+	store   *kv.Store
+	tree    keys.Tree
+	secrets Secrets
+}
+
+// Secrets say what Submit does with the secrets of a job.
+type Secrets struct {
+	Keys    *secret.Keyring // of the fleet; without one a job with a secret in plain text is refused
+	Catalog seal.Catalog    // what plugins declare; nil: only keys named like secrets and the passwords of URLs count
+	// AllowPlain stores the secrets of a job as they are where there is no key, and a text that cannot be read.
+	AllowPlain bool
+	Warn       func(*fault.Mistake) // told what stays in clear; nil: nobody
 }
 
 // New returns a client of the fleet below tree.
-func New(store *kv.Store, tree keys.Tree) *Client { return &Client{store, tree} }
+func New(store *kv.Store, tree keys.Tree) *Client { return &Client{store: store, tree: tree} }
+
+// WithSecrets is the client with another treatment of secrets.
+func (c *Client) WithSecrets(s Secrets) *Client {
+	d := *c
+	d.secrets = s
+	return &d
+}
 
 // NewID makes a job id that is free by all odds.
 func NewID() plan.JobID {
@@ -49,8 +69,9 @@ func NewID() plan.JobID {
 	return plan.JobID(strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:10])
 }
 
-// Submit stores the spec under id, or under a new one where id is empty, and returns the id. A text over 48 KiB goes
-// into chunks first. Submitting needs no coordinator: the job waits for one.
+// Submit stores the spec under id, or under a new one where id is empty, and returns the id. Its secrets are sealed
+// first (Secrets); variables and comments that only they needed are not stored. A text over 48 KiB goes
+// into chunks. Submitting needs no coordinator: the job waits for one.
 func (c *Client) Submit(ctx context.Context, spec record.Spec, id plan.JobID) (plan.JobID, error) {
 	made := id == ""
 	if made {
@@ -61,6 +82,12 @@ func (c *Client) Submit(ctx context.Context, spec record.Spec, id plan.JobID) (p
 	}
 	if len(spec.Text) > MaxText {
 		return "", fmt.Errorf("job text of %d bytes: at most %d are stored; move data out of the job file", len(spec.Text), MaxText)
+	}
+	if err := c.seal(&spec); err != nil {
+		return "", err
+	}
+	if len(spec.Text) > MaxText {
+		return "", fmt.Errorf("job text of %d bytes with its secrets sealed: at most %d are stored; move data out of the job file", len(spec.Text), MaxText)
 	}
 	spec.Header = record.Head
 	if spec.Submitted.IsZero() {
