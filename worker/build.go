@@ -13,13 +13,16 @@ import (
 	"strait/transport/shuffle"
 	"strait/transport/stream"
 	"strait/worker/memory"
+	"strait/worker/secrets"
 	"strait/worker/task"
 	"strait/worker/task/keeper"
 )
 
 // build makes the tasks of an assignment beside the loop; keeper.Built follows.
 func (h *host) build(a *record.Assignment) {
-	p := &part{attempt: a.Attempt, gate: h.l.session.Gate(), built: make(chan struct{}), stopped: make(chan struct{})}
+	p := &part{attempt: a.Attempt, gate: h.l.session.Gate(), built: make(chan struct{}), stopped: make(chan struct{}),
+		scrub: &secrets.Scrubber{}}
+	p.log = p.scrub.Logger(h.log.With("attempt", a.Attempt))
 	p.ctx, p.cancel = context.WithCancelCause(h.ctx)
 	h.part = p
 	h.mu.Lock()
@@ -28,7 +31,7 @@ func (h *host) build(a *record.Assignment) {
 	h.beside(func() {
 		ctx, cancel := context.WithTimeoutCause(p.ctx, h.l.cfg.BuildLimit, fmt.Errorf("the attempt was not built within %v", h.l.cfg.BuildLimit))
 		defer cancel()
-		err := h.protect("the build", func() error { return h.make(ctx, p, a) })
+		err := h.protect(p, "the build", func() error { return h.make(ctx, p, a) })
 		close(p.built)
 		e := keeper.Built{Attempt: a.Attempt}
 		switch {
@@ -37,7 +40,7 @@ func (h *host) build(a *record.Assignment) {
 		case p.ctx.Err() != nil, errors.As(err, new(*stream.LinkError)):
 			return // it was told to stop, or OnFailure says it
 		default:
-			f := task.NewFailure(h.id, a.Attempt, h.l.cfg.Name, err)
+			f := task.NewFailure(h.id, a.Attempt, h.l.cfg.Name, p.scrub, err)
 			h.note(f)
 			e.Failure = &f
 		}
@@ -78,7 +81,7 @@ func (h *host) make(ctx context.Context, p *part, a *record.Assignment) error {
 		Placement: f.placement, Assignment: a, Worker: c.Name, Folder: f.folder, Gate: p.gate, Watcher: watcher{h, p},
 		Admit:     h.admit(p, a),
 		CallLimit: c.CallLimit, CommitLimit: c.CommitLimit, StopGrace: c.StopGrace, Stdout: c.Stdout,
-		Log: h.log.With("attempt", a.Attempt),
+		Log: h.log.With("attempt", a.Attempt), Secrets: secrets.Here(c.Keys, f.folder), Scrub: p.scrub,
 	})
 	if err != nil {
 		return err

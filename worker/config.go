@@ -16,6 +16,7 @@ import (
 	"strait/kv/keys"
 	"strait/kv/session"
 	"strait/plan"
+	"strait/plan/secret"
 	"strait/worker/memory"
 )
 
@@ -53,8 +54,9 @@ type Config struct {
 	// the leader ends together with this process.
 	HandOver time.Duration
 
-	Codec   string  // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
-	Storage Storage // nil: only what fits into keys
+	Codec   string          // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
+	Storage Storage         // nil: only what fits into keys
+	Keys    *secret.Keyring // of the fleet, to open sealed options; nil: none
 	// Registered is told each incarnation before it takes work; nil: nobody is told.
 	Registered func(incarnation int64)
 	Stdout     io.Writer

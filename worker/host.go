@@ -17,6 +17,7 @@ import (
 	"strait/plan"
 	"strait/transport/shuffle"
 	"strait/worker/memory"
+	"strait/worker/secrets"
 	"strait/worker/task"
 	"strait/worker/task/keeper"
 )
@@ -52,6 +53,8 @@ type part struct {
 	net     *shuffle.Attempt
 	stopped chan struct{} // closed when Stop has ended
 	shares  memory.Shares // reserved, to be given back when it has stopped; nothing where there is no Bound
+	scrub   *secrets.Scrubber
+	log     *slog.Logger // without the secrets that scrub knows
 
 	mu  sync.Mutex
 	ack record.Ack // as last written
@@ -169,11 +172,11 @@ func (h *host) beside(f func()) {
 }
 
 // protect keeps a panic within its attempt: it is a bug, and costs one job, not the other jobs of this worker.
-func (h *host) protect(what string, f func() error) (err error) {
+func (h *host) protect(p *part, what string, f func() error) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			h.log.Error("panicked", "what", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("BUG: %s panicked: %v; the stack is in the log of this worker", what, p)
+		if v := recover(); v != nil {
+			p.log.Error("panicked", "what", what, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("BUG: %s panicked: %v; the stack is in the log of this worker", what, v)
 		}
 	}()
 	return f()
@@ -225,12 +228,12 @@ func (h *host) do(a keeper.Action) {
 		})
 	case keeper.Commit:
 		h.beside(func() {
-			err := h.protect("the commit", func() error { return h.commit(p, a.N) })
+			err := h.protect(p, "the commit", func() error { return h.commit(p, a.N) })
 			h.came(p, err, keeper.Committed{Attempt: p.attempt, N: a.N})
 		})
 	case keeper.Replay:
 		h.beside(func() {
-			err := h.protect("the replay of commits", func() error {
+			err := h.protect(p, "the replay of commits", func() error {
 				all, err := h.manifest(p, a.N)
 				if err == nil {
 					err = p.tasks.Replay(all, a.Skip)
@@ -241,7 +244,7 @@ func (h *host) do(a keeper.Action) {
 		})
 	case keeper.Abandon:
 		h.beside(func() {
-			err := h.protect("the abandonment", func() error {
+			err := h.protect(p, "the abandonment", func() error {
 				keep, err := h.manifest(p, a.Keep)
 				if err == nil {
 					err = p.tasks.Abandon(keep)
@@ -254,7 +257,7 @@ func (h *host) do(a keeper.Action) {
 		h.beside(func() {
 			var n int
 			var ok bool
-			err := h.protect("the ack", func() (err error) {
+			err := h.protect(p, "the ack", func() (err error) {
 				n, ok, err = h.ack(p, a.N, a.Rev)
 				return err
 			})
@@ -264,7 +267,7 @@ func (h *host) do(a keeper.Action) {
 		})
 	case keeper.Mark:
 		h.beside(func() {
-			if err := h.protect("the mark of a commit", func() error { return h.mark(p, a.N, a.Rev) }); err != nil {
+			if err := h.protect(p, "the mark of a commit", func() error { return h.mark(p, a.N, a.Rev) }); err != nil {
 				h.came(p, err, nil)
 			}
 		})
@@ -287,7 +290,7 @@ func (h *host) came(p *part, err error, ok keeper.Event) {
 }
 
 func (h *host) failed(p *part, err error, link string) {
-	f := task.NewFailure(h.id, p.attempt, h.l.cfg.Name, err)
+	f := task.NewFailure(h.id, p.attempt, h.l.cfg.Name, p.scrub, err)
 	h.note(f)
 	h.inbox.put(keeper.Failed{Attempt: p.attempt, Failure: f, Link: link})
 }

@@ -20,7 +20,7 @@ type Catalog interface {
 
 // Find gives the secrets of a job: of its plugins, of env, and of its constants.
 func Find(job *config.Job, cat Catalog) []option.Secret {
-	out := option.FreeSecrets(job.Env, "", "env")
+	out := logical.EnvSpec.Secrets(job.Env, "env")
 	for _, f := range job.Root.Fields {
 		if constant(f.Key) {
 			out = append(out, option.FreeSecrets(f.Value, f.Key, f.Key)...)

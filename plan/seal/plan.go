@@ -5,6 +5,7 @@ import (
 
 	"strait/plan/config"
 	"strait/plan/fault"
+	"strait/plan/logical"
 	"strait/plan/option"
 	"strait/plan/secret"
 )
@@ -35,7 +36,7 @@ func Plan(job *config.Job, cat Catalog, keys *secret.Keyring, random io.Reader) 
 			edits[v.Node] = text
 		}
 	}
-	take(option.FreeSecrets(job.Env, "", "env"))
+	take(logical.EnvSpec.Secrets(job.Env, "env"))
 	for _, b := range blocks(job) {
 		take(find(b, cat))
 	}

@@ -20,9 +20,11 @@ import (
 	"strait/plan/fault"
 	"strait/plan/logical"
 	"strait/plan/physical"
+	"strait/plan/seal"
 	"strait/transport/stream"
 	"strait/worker/connector"
 	"strait/worker/memory"
+	"strait/worker/secrets"
 )
 
 // Defaults and limits.
@@ -69,6 +71,9 @@ type Config struct {
 	Linger time.Duration
 	Stdout io.Writer
 	Log    *slog.Logger
+	// Secrets is where sealed options, ${env:NAME} and ${file:PATH} get their values from; nil functions: this process.
+	Secrets seal.Sources
+	Scrub   *secrets.Scrubber // learns those values; what is reported and Log pass through it; nil: one of its own
 }
 
 func (c *Config) withDefaults() {
@@ -90,6 +95,13 @@ func (c *Config) withDefaults() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Scrub == nil {
+		c.Scrub = &secrets.Scrubber{}
+	}
+	if c.Secrets.Env == nil {
+		c.Secrets = secrets.Here(c.Secrets.Keys, c.Folder)
+	}
+	c.Log = c.Scrub.Logger(c.Log)
 }
 
 // identity names what a subtask of a sink prepares.

@@ -10,19 +10,20 @@ import (
 	"strait/plan"
 	"strait/plan/fault"
 	"strait/plan/state"
+	"strait/worker/secrets"
 )
 
 // Failure puts an error into the form of a status.
 func (a *Attempt) Failure(err error) record.Failure {
-	return NewFailure(a.cfg.Pipeline.ID, a.cfg.Attempt, a.cfg.Worker, err)
+	return NewFailure(a.cfg.Pipeline.ID, a.cfg.Attempt, a.cfg.Worker, a.cfg.Scrub, err)
 }
 
-// NewFailure puts an error of an attempt into the form of a status.
-func NewFailure(p plan.PipelineID, n plan.Attempt, worker string, err error) record.Failure {
-	f := record.Failure{Pipeline: p, Attempt: n, Worker: worker, Message: err.Error(), Fatal: fault.IsFatal(err), Time: time.Now().UTC().Truncate(time.Millisecond)}
+// NewFailure puts an error of an attempt into the form of a status, without the secrets that scrub knows.
+func NewFailure(p plan.PipelineID, n plan.Attempt, worker string, scrub *secrets.Scrubber, err error) record.Failure {
+	f := record.Failure{Pipeline: p, Attempt: n, Worker: worker, Message: scrub.Text(err.Error()), Fatal: fault.IsFatal(err), Time: time.Now().UTC().Truncate(time.Millisecond)}
 	var place *Fault
 	if errors.As(err, &place) {
-		f.Group, f.Vertex, f.Position = place.Group, place.Vertex, place.Position
+		f.Group, f.Vertex, f.Position = place.Group, place.Vertex, scrub.Text(place.Position)
 	}
 	if len(f.Message) > maxMessage {
 		f.Message = strings.ToValidUTF8(f.Message[:maxMessage-3], "") + "..."

@@ -74,7 +74,7 @@ func (vs *vertices) make(ctx context.Context, v *vertex) error {
 		if f == nil {
 			return notInBuild("transform", v.Plugin)
 		}
-		values, err := decode(&f.Options, v)
+		values, err := vs.decode(&f.Options, v)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (vs *vertices) makeSource(ctx context.Context, v *vertex) error {
 	if f == nil {
 		return notInBuild("source", v.Plugin)
 	}
-	values, err := decode(&f.Options, v)
+	values, err := vs.decode(&f.Options, v)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (vs *vertices) makeSink(ctx context.Context, v *vertex) error {
 	if f == nil {
 		return notInBuild("sink", v.Plugin)
 	}
-	values, err := decode(&f.Options, v)
+	values, err := vs.decode(&f.Options, v)
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,20 @@ func notInBuild(kind, name string) error {
 	return fault.Fatalf("%s %s is not in the build of this worker; run the same release on every worker", kind, name)
 }
 
-// decode reads the options the way the planner did; the plan has them as the job file does.
-func decode(spec *option.Spec, v *vertex) (option.Values, error) {
+// decode reads the options the way the planner did; the plan has them as the job file does, secrets sealed. From here
+// on the scrubber knows every secret of the plugin.
+func (vs *vertices) decode(spec *option.Spec, v *vertex) (option.Values, error) {
 	var l fault.List
-	values := spec.Decode(v.Options, v.Path, &l, logical.Common(v.Section)...)
-	return values, l.Err()
+	common := logical.Common(v.Section)
+	options, values := vs.cfg.Secrets.Expand(v.Options, v.Path, &l)
+	vs.cfg.Scrub.Add(values...)
+	found := spec.Secrets(options, v.Path, common...) // also those of a job that was stored in clear
+	for i := range found {
+		vs.cfg.Scrub.Add(found[i].Parts()...)
+	}
+	if err := l.Err(); err != nil {
+		return option.Values{}, err
+	}
+	decoded := spec.Decode(options, v.Path, &l, common...)
+	return decoded, l.Err()
 }
