@@ -2,8 +2,11 @@ package coordinator
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"strait/checkpoint/driver"
@@ -12,8 +15,10 @@ import (
 	"strait/kv/record"
 	"strait/plan"
 	"strait/plan/config"
+	"strait/plan/fault"
 	"strait/plan/logical"
 	"strait/plan/physical"
+	"strait/plan/seal"
 )
 
 // help runs f beside the loop, once a token is free, and brings its result to the loop.
@@ -136,7 +141,7 @@ func (l *loop) planJob(ctx context.Context, id plan.JobID, e *entry, rev int64) 
 		pctx, cancel := context.WithTimeout(ctx, l.c.PlanTimeout)
 		defer cancel()
 		p := &job.Planned{Spec: rev}
-		p.Plan, p.Encoded, p.Err = planText(pctx, id, &spec, texts, l.c.Catalog)
+		planText(pctx, id, &spec, texts, l.c, p)
 		if p.Err != nil && pctx.Err() != nil && ctx.Err() == nil {
 			p.Err = fmt.Errorf("job %s: planning took over %v: %w; a source that is slow to answer can be the reason", id, l.c.PlanTimeout, p.Err)
 		}
@@ -144,32 +149,58 @@ func (l *loop) planJob(ctx context.Context, id plan.JobID, e *entry, rev int64) 
 	})
 }
 
-func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]byte, catalog func(string) logical.Catalog) (out *physical.Plan, data []byte, err error) {
+// planText fills in the answer to a request for a plan.
+func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]byte, c *Config, out *job.Planned) {
 	defer func() {
 		// The planner meets what users write; a bug in it costs one job, not the leadership.
 		if p := recover(); p != nil {
-			err = fmt.Errorf("job %s: BUG: the planner gave up: %v", id, p)
+			out.Err = fmt.Errorf("job %s: BUG: the planner gave up: %v", id, p)
 		}
 	}()
 	text := []byte(spec.Text)
 	if spec.TextChunks != nil {
+		var err error
 		if text, err = record.Unpack(*spec.TextChunks, texts); err != nil {
-			return nil, nil, fmt.Errorf("job %s: its text cannot be read: %w; submit it again", id, err)
+			out.Err = fmt.Errorf("job %s: its text cannot be read: %w; submit it again", id, err)
+			return
 		}
 	}
 	parsed, _, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables, Env: config.FixedEnv(spec.Environment)})
 	if err != nil {
-		return nil, nil, err
+		out.Err = err
+		return
 	}
-	dag, _, err := logical.Build(ctx, parsed, catalog(spec.Folder), logical.Overrides{Parallelism: spec.Parallelism, Name: spec.Name})
-	if err != nil {
-		return nil, nil, err
+	catalog := c.Catalog(spec.Folder)
+	places, err := seal.Plan(parsed, catalog, c.Keys, rand.Reader)
+	switch {
+	case err != nil && !(spec.PlainSecrets && errors.Is(err, seal.ErrPlain)):
+		out.Err = err
+		return
+	case len(places) > 0:
+		out.PlainSecrets = plainSecrets(places, err == nil)
 	}
-	if out, err = physical.Build(dag); err != nil {
-		return nil, nil, err
+	dag, _, err := logical.Build(ctx, parsed, catalog, logical.Overrides{Parallelism: spec.Parallelism, Name: spec.Name})
+	if err == nil {
+		if out.Plan, err = physical.Build(dag); err == nil {
+			out.Encoded, err = physical.Encode(out.Plan)
+		}
 	}
-	data, err = physical.Encode(out)
-	return out, data, err
+	out.Err = err
+}
+
+// plainSecrets says where the spec of a job holds secrets in clear, and what to do.
+func plainSecrets(places []fault.Position, sealed bool) string {
+	var at []string
+	for _, p := range places {
+		if s := p.String(); s != "" && !slices.Contains(at, s) && len(at) < 5 {
+			at = append(at, s)
+		}
+	}
+	what := "and so does the plan, as was asked for with --allow-plain-secrets"
+	if sealed {
+		what = "the plan has them sealed"
+	}
+	return fmt.Sprintf("the spec holds %d secrets in clear (%s); %s; `stctl job submit --secret-key-file FILE` stores a job without any", len(places), strings.Join(at, ", "), what)
 }
 
 // publish stores a manifest after looking that every file it names is there.

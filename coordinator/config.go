@@ -18,6 +18,7 @@ import (
 	"strait/kv/keys"
 	"strait/plan"
 	"strait/plan/logical"
+	"strait/plan/secret"
 )
 
 // Strategy is what becomes of a job that does not fit.
@@ -43,6 +44,9 @@ type Config struct {
 	OpsAddr string // host:port where this process answers /counters/<job>; written into the leader key
 	// Catalog gives the plugins of this build; relative paths of a job file begin in folder.
 	Catalog func(folder string) logical.Catalog
+	// Keys are the fleet's, for the plan of a job whose spec holds secrets in clear; nil: such a job is refused, unless
+	// whoever submitted it wanted it so. A plan keeps what is sealed sealed.
+	Keys    *secret.Keyring
 	Storage Storage
 	// CheckpointDir is the folder of Storage, written into the leader key for workers that were not told one.
 	CheckpointDir string

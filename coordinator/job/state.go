@@ -89,6 +89,8 @@ type Planned struct {
 	Plan    *physical.Plan
 	Encoded []byte
 	Err     error
+	// PlainSecrets is a sentence for people where the spec holds secrets in clear; empty: it holds none.
+	PlainSecrets string
 }
 
 // PlanRequest asks the shell to plan the job from its text. It answers with Planned.

@@ -328,6 +328,9 @@ func (x *stepper) planning() {
 		}
 		x.move(state.JobPlanned)
 		x.tell(nil, false, record.EventPlanned, "%s, %s needed", count(len(x.plan.Pipelines), "pipeline"), count(x.st.Slots, "slot"))
+		if p := x.s.planned; p != nil && p.PlainSecrets != "" {
+			x.tell(nil, true, record.EventPlanWarning, "%s", p.PlainSecrets)
+		}
 	}
 }
 
