@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"strait/plan/fault"
 	"strait/plan/option"
 	"strait/plan/secret"
 )
@@ -84,4 +85,52 @@ func decodeBase64(n *option.Node) *option.Node {
 		return nil
 	}
 	return &option.Node{Kind: option.String, Text: string(raw), Quoted: true, Pos: n.Pos}
+}
+
+// Shade gives the text of a job file with the options that env.shade.identifier says are encoded put into that code,
+// or out of it. A ${name} stays, as does everything else of the text.
+func Shade(src []byte, file string, encode bool) ([]byte, error) {
+	ed, _, err := ParseEditable(src, Options{File: file, Undecoded: true})
+	if err != nil {
+		return nil, err
+	}
+	var list fault.List
+	b := &builder{list: &list}
+	b.openShade(ed.Job.Env)
+	if b.shade == nil {
+		list.Add(ed.Job.Env.Pos, "env", "shade.identifier is not base64, so nothing of the file is encoded", `write env { shade.identifier = "base64" }`)
+		return nil, list.Err()
+	}
+	edits := map[*option.Node]string{}
+	one := func(n *option.Node, path string) {
+		switch {
+		case !scalar(n) || strings.HasPrefix(n.Text, "${") || secret.HasToken(n.Text): // the worker fills it in
+		case encode && strings.Contains(n.Text, "${"):
+			list.Add(n.Pos, path, "a variable within the value would not be filled in once it is encoded", "let the variable stand for the whole value")
+		case encode:
+			edits[ed.Origin(n)] = base64.StdEncoding.EncodeToString([]byte(n.Text))
+		default:
+			d := b.shade(n)
+			if d == nil {
+				list.Add(n.Pos, path, "the value is not base64, which env.shade.identifier asks for", "encode it with base64, or remove shade.identifier")
+				return
+			}
+			edits[ed.Origin(n)] = d.Text
+		}
+	}
+	for _, bl := range slices.Concat(ed.Job.Sources, ed.Job.Transforms, ed.Job.Sinks) {
+		for _, f := range bl.Options.Fields {
+			if !slices.Contains(b.keys, f.Key) {
+				continue
+			}
+			one(f.Value, bl.Path()+": "+f.Key)
+			for _, e := range f.Value.List {
+				one(e, bl.Path()+": "+f.Key)
+			}
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	return ed.Replace(edits, nil)
 }

@@ -3,11 +3,14 @@ package secrets
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
+
+	"strait/plan/fault"
 )
 
 // Mark stands in the place of a secret.
@@ -100,17 +103,32 @@ func (s *Scrubber) Text(text string) string {
 	return r.Replace(text)
 }
 
-// Error is err with a text without secrets. What errors.Is and errors.As find stays.
-func (s *Scrubber) Error(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	clean := s.Text(text)
-	if clean == text {
+// Clean is err with texts without secrets. The mistakes of a *fault.Many stay single ones; what errors.Is and
+// errors.As find stays.
+func (s *Scrubber) Clean(err error) error {
+	if err == nil || s.Text(err.Error()) == err.Error() {
 		return err
 	}
-	return &scrubbed{err, clean}
+	parts := fault.Split(err)
+	clean := make([]error, len(parts))
+	for i, p := range parts {
+		if m := (*fault.Mistake)(nil); errors.As(p, &m) && p == error(m) {
+			clean[i] = s.Mistake(m)
+			continue
+		}
+		clean[i] = &scrubbed{p, s.Text(p.Error())}
+	}
+	if len(clean) == 1 {
+		return clean[0]
+	}
+	return &fault.Many{Errs: clean}
+}
+
+// Mistake is m without secrets.
+func (s *Scrubber) Mistake(m *fault.Mistake) *fault.Mistake {
+	c := *m
+	c.Found, c.Remedy = s.Text(m.Found), s.Text(m.Remedy)
+	return &c
 }
 
 type scrubbed struct {

@@ -65,13 +65,19 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,                         // pairs knows where a comma separates
 		ExitErrHandler:            func(*cli.Context, error) {}, // Main decides
 		OnUsageError:              usageError,
-		Flags:                     append(settings.Flags(settings.Client), outputFlag(), settings.Flag("log.level")),
+		Flags:                     append(append(settings.Flags(settings.Client), outputFlag(), settings.Flag("log.level")), shadeFlags()...),
 		Commands: []*cli.Command{
-			runCommand(), serveCommand(), jobCommand(), workerCommand(), checkCommand(), planCommand(),
+			runCommand(), serveCommand(), jobCommand(), secretCommand(), workerCommand(), checkCommand(), planCommand(),
 			connectorCommand(), doctorCommand(), versionCommand(), completionCommand(),
 		},
 	}
-	app.Action = group(app, nil)
+	help := group(app, nil)
+	app.Action = func(c *cli.Context) error {
+		if done, err := shadeByFlag(c); done {
+			return err
+		}
+		return help(c)
+	}
 	prepare(app, nil, app.Commands)
 	app.Setup()
 	return app

@@ -69,7 +69,7 @@ func TestUsageMistakes(t *testing.T) {
 			t.Errorf("stctl %s: exit %d, standard output %q, said\n%swant\n%s", given, r.code, r.stdout, r.stderr, want)
 		}
 	}
-	const all = "run, serve, job, worker, check, plan, connector, doctor, version, completion"
+	const all = "run, serve, job, secret, worker, check, plan, connector, doctor, version, completion"
 	const ofJob = "submit, list, status, describe, logs, wait, cancel"
 	f("frobnicate", `stctl has no command "frobnicate"; there are: `+all)
 	f("chekc", `stctl has no command "chekc"; did you mean check? there are: `+all)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"strait/cmd/internal/settings"
 	"strait/plan/fault"
 	"strait/plan/logical"
 	"strait/plan/option"
@@ -37,7 +38,7 @@ func check(c *cli.Context) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Context, planWithin)
 		defer cancel()
-		more, cerr := logical.Check(ctx, job, catalog{folder: j.folder}, c.Bool("strict"))
+		more, cerr := j.check(ctx, job, c.Bool("strict"))
 		warnings, err = append(warnings, more...), cerr
 	}
 	if !c.Bool("strict") {
@@ -93,7 +94,7 @@ func (j *jobFile) variableMistakes(err error) ([]*fault.Mistake, error) {
 func planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "show the logical and the physical plan of a job file and the slots it needs",
-		ArgsUsage: "FILE", Flags: append(jobFlags(), outputFlag("dot")),
+		ArgsUsage: "FILE", Flags: append(jobFlags(), outputFlag("dot"), settings.Flag("secret.key-file")),
 		Action: func(c *cli.Context) error {
 			form, err := output(c, "dot")
 			if err != nil {
@@ -101,6 +102,13 @@ func planCommand() *cli.Command {
 			}
 			j, err := readJobFile(c)
 			if err != nil {
+				return err
+			}
+			set, err := load(c, settings.Run)
+			if err != nil {
+				return err
+			}
+			if j.keys, err = keyring(c.App.ErrWriter, set); err != nil {
 				return err
 			}
 			_, dag, p, warnings, err := j.plan(c.Context)

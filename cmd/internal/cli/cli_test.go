@@ -358,7 +358,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("stctl %q: %s, want %s (exit %d, %q)", args, got, want, r.code, r.stderr)
 		}
 	}
-	const all = "run serve job worker check plan connector doctor version completion"
+	const all = "run serve job secret worker check plan connector doctor version completion"
 	const ofJob = "submit list status describe logs wait cancel"
 	f(all)
 	f(all, "")

@@ -14,7 +14,6 @@ import (
 	"strait/coordinator/api/client"
 	"strait/kv/record"
 	"strait/plan"
-	"strait/plan/logical"
 	"strait/plan/state"
 )
 
@@ -25,7 +24,8 @@ func jobCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "submit", Usage: "write a job into the fleet's etcd and follow it to its end", ArgsUsage: "FILE",
-				Flags: append(append(jobFlags(), common...),
+				Flags: append(append(append(jobFlags(), settings.Flag("secret.key-file"),
+					&cli.BoolFlag{Name: "allow-plain-secrets", Usage: "store secrets as they are where there is no --secret-key-file"}), common...),
 					&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "print the id and leave"},
 					&cli.StringFlag{Name: "id", Usage: "`ID` of the job, [a-z0-9][a-z0-9-]*; one is made otherwise"},
 					&cli.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` kept with the job; may be repeated"},
@@ -124,12 +124,21 @@ func submit(c *cli.Context) error {
 		return err
 	}
 	// What can be seen from here is told here; the leader, who sees the data, plans anew.
-	more, err := logical.Check(c.Context, job, catalog{folder: j.folder}, true)
+	more, err := j.check(c.Context, job, true)
 	warn(c.App.ErrWriter, more)
 	if err != nil {
 		return err
 	}
+	set, err := load(c, settings.Client|settings.Sealer)
+	if err != nil {
+		return err
+	}
+	keys, err := keyring(c.App.ErrWriter, set)
+	if err != nil {
+		return err
+	}
 	return withClient(func(c *cli.Context, ctx context.Context, cl *client.Client, form string) error {
+		cl = cl.WithSecrets(j.secrets(c, keys, c.Bool("allow-plain-secrets")))
 		id, err := cl.Submit(ctx, j.spec(job, labels), plan.JobID(c.String("id")))
 		if err != nil {
 			return err

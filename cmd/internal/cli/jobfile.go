@@ -13,11 +13,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"strait/coordinator/api/client"
 	"strait/kv/record"
 	"strait/plan/config"
 	"strait/plan/fault"
 	"strait/plan/logical"
 	"strait/plan/physical"
+	"strait/plan/seal"
+	"strait/plan/secret"
+	"strait/worker/secrets"
 )
 
 // planWithin bounds planning: a source that looks at its files or its server must answer meanwhile.
@@ -40,6 +44,8 @@ type jobFile struct {
 	parallelism int
 	name        string
 	folder      string
+	keys        *secret.Keyring  // to open sealed options while planning; nil: none
+	scrub       secrets.Scrubber // of the secrets the file holds in clear, once it is parsed
 }
 
 // maxJobFile is what the parser takes.
@@ -114,7 +120,26 @@ func cause(err error) error {
 
 // parse gives the job; warnings go to stderr.
 func (j *jobFile) parse() (*config.Job, []*fault.Mistake, error) {
-	return config.Parse(j.text, config.Options{File: j.path, Vars: j.variables, Env: os.LookupEnv})
+	job, warnings, err := config.Parse(j.text, config.Options{File: j.path, Vars: j.variables, Env: os.LookupEnv})
+	if err == nil {
+		j.scrub.Add(seal.Values(job, j.catalog())...)
+	}
+	return job, warnings, err
+}
+
+func (j *jobFile) catalog() logical.Catalog { return catalog{folder: j.folder, keys: j.keys} }
+
+// check looks at the job as far as that needs no data.
+func (j *jobFile) check(ctx context.Context, job *config.Job, strict bool) ([]*fault.Mistake, error) {
+	return j.clean(logical.Check(ctx, job, j.catalog(), strict))
+}
+
+// clean takes the secrets of the file out of what is told about it.
+func (j *jobFile) clean(warnings []*fault.Mistake, err error) ([]*fault.Mistake, error) {
+	for i, m := range warnings {
+		warnings[i] = j.scrub.Mistake(m)
+	}
+	return warnings, j.scrub.Clean(err)
 }
 
 func (j *jobFile) overrides() logical.Overrides {
@@ -129,7 +154,8 @@ func (j *jobFile) plan(ctx context.Context) (*config.Job, *logical.Dag, *physica
 	}
 	ctx, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
-	dag, more, err := logical.Build(ctx, job, catalog{folder: j.folder}, j.overrides())
+	dag, more, err := logical.Build(ctx, job, j.catalog(), j.overrides())
+	more, err = j.clean(more, err)
 	warnings = append(warnings, more...)
 	if err != nil {
 		return job, nil, nil, warnings, err
@@ -145,6 +171,11 @@ func (j *jobFile) spec(job *config.Job, labels map[string]string) record.Spec {
 		Name: j.name, File: filepath.Base(j.path), Text: string(j.text), Variables: j.variables, Environment: job.EnvUsed,
 		Parallelism: j.parallelism, Labels: labels, Folder: j.folder, Submitted: time.Now().UTC(),
 	}
+}
+
+// secrets say how the job is sealed when it is stored.
+func (j *jobFile) secrets(c *cli.Context, keys *secret.Keyring, plain bool) client.Secrets {
+	return client.Secrets{Keys: keys, Catalog: j.catalog(), AllowPlain: plain, Warn: func(m *fault.Mistake) { warn(c.App.ErrWriter, []*fault.Mistake{m}) }}
 }
 
 // warn prints warnings, one a line.

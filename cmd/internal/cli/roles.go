@@ -22,6 +22,7 @@ import (
 	"strait/kv/keys"
 	"strait/kv/record"
 	"strait/plan/logical"
+	"strait/plan/secret"
 	"strait/worker"
 	"strait/worker/memory"
 )
@@ -30,9 +31,10 @@ import (
 type roles struct {
 	store   *kv.Store
 	tree    keys.Tree
-	storage *storage.Local // nil for a worker that was not told a folder
-	dir     string         // of storage
-	ttl     time.Duration  // 0: the default
+	keys    *secret.Keyring // for the secrets of jobs; nil: none
+	storage *storage.Local  // nil for a worker that was not told a folder
+	dir     string          // of storage
+	ttl     time.Duration   // 0: the default
 	log     *slog.Logger
 	logs    *ops.Logs // what log has said of jobs
 	stdout  io.Writer
@@ -63,8 +65,8 @@ func (p *part) await(ctx context.Context) error {
 	return nil
 }
 
-// catalogFor is the catalog of a job whose relative paths begin in folder.
-func catalogFor(folder string) logical.Catalog { return catalog{folder: folder} }
+// catalog is that of a job whose relative paths begin in folder.
+func (r *roles) catalog(folder string) logical.Catalog { return catalog{folder: folder, keys: r.keys} }
 
 // coordinator makes the coordinator of this process. opsListen is its HTTP port, host is told to others where that
 // names none.
@@ -79,8 +81,8 @@ func (r *roles) coordinator(cfg coordinator.Config, opsListen, host string) (*pa
 		_ = s.Close()
 		return nil, err
 	}
-	cfg.Store, cfg.Tree, cfg.OpsAddr, cfg.Catalog, cfg.Storage, cfg.CheckpointDir = r.store, r.tree, p.addr, catalogFor, r.storage, r.dir
-	cfg.SessionTTL, cfg.Log, cfg.Metrics = r.ttl, r.log, metrics.GetDefaultSet()
+	cfg.Store, cfg.Tree, cfg.OpsAddr, cfg.Catalog, cfg.Storage, cfg.CheckpointDir = r.store, r.tree, p.addr, r.catalog, r.storage, r.dir
+	cfg.SessionTTL, cfg.Log, cfg.Metrics, cfg.Keys = r.ttl, r.log, metrics.GetDefaultSet(), r.keys
 	c, err := coordinator.New(cfg)
 	if err != nil {
 		_ = s.Close()
@@ -126,6 +128,7 @@ func (r *roles) worker(cfg worker.Config, opsListen, host string) (*part, error)
 		cfg.Memory = memory.Default(allowed)
 	}
 	memory.LimitHeap(cfg.Memory, allowed)
+	cfg.Keys = r.keys
 	cfg.Storage = &leaderStorage{cl: client.New(r.store, r.tree)}
 	if r.storage != nil {
 		cfg.Storage = r.storage

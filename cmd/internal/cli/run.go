@@ -27,7 +27,7 @@ import (
 func runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "run one job to its end: etcd, coordinator and worker in this process", ArgsUsage: "FILE",
-		Flags: append(jobFlags(), outputFlag(), settings.Flag("log.level"),
+		Flags: append(jobFlags(), outputFlag(), settings.Flag("log.level"), settings.Flag("secret.key-file"),
 			&cli.StringFlag{Name: "data-dir", Usage: "keep etcd and checkpoints in `FOLDER`; otherwise they go with the process"}),
 		Action: runJob,
 	}
@@ -51,11 +51,20 @@ func runJob(c *cli.Context) error {
 	}
 	ctx, stop := interrupts(c.Context)
 	defer stop()
+	if j.keys, err = heldKeys(c.App.ErrWriter, set, c.String("data-dir")); err != nil {
+		return err
+	}
 	// Mistakes are told before anything is started; the leader plans anew.
 	job, _, p, warnings, err := j.plan(ctx)
 	warn(c.App.ErrWriter, warnings)
 	if err != nil {
 		return err
+	}
+
+	if j.keys == nil {
+		if j.keys, err = ownKeys(c.String("data-dir")); err != nil {
+			return err
+		}
 	}
 
 	// The process ends with the job, not with the interrupt: that only wishes the job cancelled.
@@ -73,7 +82,7 @@ func runJob(c *cli.Context) error {
 	ctx, unread := context.WithCancelCause(ctx)
 	defer unread(nil)
 	defer brokenPipes()()
-	r := &roles{store: e.store, tree: tree(set), storage: st, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
+	r := &roles{store: e.store, tree: tree(set), keys: j.keys, storage: st, stdout: watched{scr.beside(c.App.Writer), func() { unread(errUnread) }}}
 	r.keepLogs(log, 1<<20)
 	if form == "json" { // standard output is one object then
 		r.stdout = scr
@@ -93,7 +102,7 @@ func runJob(c *cli.Context) error {
 		if err := work.await(rctx); err != nil { // a job that comes before its worker would be rejected
 			return err
 		}
-		cl := client.New(e.store, r.tree)
+		cl := client.New(e.store, r.tree).WithSecrets(j.secrets(c, j.keys, false))
 		id, err := cl.Submit(rctx, j.spec(job, nil), "")
 		if err != nil {
 			return err

@@ -85,6 +85,9 @@ func openServer(c *cli.Context, ctx context.Context, as settings.Role) (*server,
 		return nil, failf("%s: %v", set.Name("name"), err)
 	}
 	s.roles = roles{tree: tree(set), ttl: set.Duration("ttl"), stdout: c.App.Writer}
+	if s.keys, err = keyring(c.App.ErrWriter, set); err != nil {
+		return nil, err
+	}
 	s.keepLogs(logger(set, slog.LevelInfo, c.App.ErrWriter), int(set.Bytes("log.memory")))
 	given, dir, listen := set.Has("etcd.endpoints"), set.String("data-dir"), set.String("etcd.listen")
 	for _, path := range []string{"etcd.listen", "ops.listen", "worker.data.listen", "worker.data.address"} {

@@ -15,9 +15,10 @@ const (
 	Run                          // stctl run, which reads no file
 	Coordinator                  // serve coordinator, serve standalone
 	Worker                       // serve worker, serve standalone
+	Sealer                       // commands that seal or open the secrets of jobs: job submit, secret
 
 	Roles    = Coordinator | Worker
-	Everyone = Client | Run | Roles
+	Everyone = Client | Run | Roles | Sealer
 )
 
 // Setting is one line of the table.

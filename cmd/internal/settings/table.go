@@ -29,6 +29,9 @@ var Table = []Setting{
 	{Path: "etcd.listen", Flag: "etcd-listen", Roles: Coordinator, Default: DefaultEtcd,
 		Doc: "`HOST:PORT` of the embedded etcd; 0.0.0.0:2379 for workers on other hosts"},
 
+	{Path: "secret.key-file", Flag: "secret-key-file", Roles: Run | Roles | Sealer, Example: "/etc/strait/secret.keys",
+		Doc: "`FILE` with the keys that seal the secrets of jobs, the same on every host; stctl secret key new makes one"},
+
 	{Path: "coordinator.strategy", Flag: "strategy", Type: Enum, Enum: []string{"wait", "reject"}, Roles: Coordinator, Default: "wait",
 		Doc: "`WHAT` becomes of a job that does not fit: wait or reject"},
 	{Path: "coordinator.placement", Flag: "placement", Type: Enum, Enum: []string{"slot-ratio", "random", "system-load"}, Roles: Coordinator, Default: "slot-ratio",
