@@ -200,7 +200,7 @@ func plainSecrets(places []fault.Position, sealed bool) string {
 	if sealed {
 		what = "the plan has them sealed"
 	}
-	return fmt.Sprintf("the spec holds %d secrets in clear (%s); %s; `stctl job submit --secret-key-file FILE` stores a job without any", len(places), strings.Join(at, ", "), what)
+	return fmt.Sprintf("the spec holds secrets in clear (%s); %s; `stctl job submit --secret-key-file FILE` stores a job without any", strings.Join(at, ", "), what)
 }
 
 // publish stores a manifest after looking that every file it names is there.

@@ -28,6 +28,8 @@
 //
 // A settings file has no plugins and no placeholders, and the dots of its keys nest (settings.go).
 //
+// ParseEditable also knows where each value stands in the text, for those who put others there (plan/seal, Shade).
+//
 // Decisions with their rejected alternatives are in DESIGN.md.
 //
 // The package refuses include and job files in SQL. It reads no file, and knows nothing of plugins' options.

@@ -206,7 +206,7 @@ func userInfo(s string) (from, to int) {
 		s = s[:i]
 	}
 	colon := strings.IndexByte(s, ':')
-	if colon < 0 || strings.ContainsAny(s[:colon], "/?#@") {
+	if colon < 0 || strings.ContainsAny(s[:colon], "/?#@[") {
 		return 0, 0
 	}
 	authority := len(s)

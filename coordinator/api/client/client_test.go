@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"strait/kv/kvtest"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/fault"
+	"strait/plan/seal"
+	"strait/plan/secret"
 	"strait/plan/state"
 )
 
@@ -358,5 +362,47 @@ func TestWatchRetired(t *testing.T) {
 	}
 	if j, err := c.Get(ctx, "l"); err != nil || j.Phase() != Unreadable || !strings.Contains(j.Problem, "jobstatus/l cannot be read") {
 		t.Errorf("%+v, %v", j, err)
+	}
+}
+
+// TestSubmitSeals: nothing of a secret reaches the store, whatever way it came in.
+func TestSubmitSeals(t *testing.T) {
+	e, c := start(t)
+	ctx := kvtest.Context(t)
+	key, err := secret.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := secret.NewKeyring(key)
+	var warned []string
+	c = c.WithSecrets(Secrets{Keys: ring, Warn: func(m *fault.Mistake) { warned = append(warned, m.Error()) }})
+	spec := record.Spec{File: "j.conf", Variables: map[string]string{"pw": "hunter2x", "host": "h", "unused": "hunter2y"}, Environment: map[string]string{"TOKEN": "hunter2z"},
+		Text: "# password = hunter2w\nsource { S { url = \"x://u:${pw}@${host}/\", o = ${host} } }\nsink { S { p { token = ${TOKEN}, password = hunter2v } } }"}
+	id, err := c.Submit(ctx, spec, "")
+	if err != nil || len(warned) > 0 {
+		t.Fatal(err, warned)
+	}
+	all, _, err := e.Store.List(ctx, tree.Prefix(), 0)
+	if err != nil || len(all) != 1 || strings.Contains(string(all[0].Value), "hunter2") {
+		t.Fatalf("%v %s", err, all[0].Value)
+	}
+	j, err := c.Get(ctx, id)
+	if err != nil || len(j.Spec.Variables) != 1 || j.Spec.Variables["host"] != "h" || j.Spec.Environment != nil || j.Spec.PlainSecrets || spec.Variables["pw"] == "" {
+		t.Fatalf("%+v %v", j.Spec, err)
+	}
+
+	for _, c := range []*Client{New(e.Store, tree), c.WithSecrets(Secrets{})} {
+		if _, err := c.Submit(ctx, spec, ""); !errors.Is(err, seal.ErrPlain) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "j.conf:3: sink[0] (S): p.password") {
+			t.Error(err)
+		}
+	}
+	if _, err := New(e.Store, tree).Submit(ctx, record.Spec{Text: "no job"}, ""); err == nil {
+		t.Error("a text that cannot be read was stored")
+	}
+	if id, err = c.WithSecrets(Secrets{AllowPlain: true}).Submit(ctx, spec, ""); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = c.Get(ctx, id); err != nil || j.Spec.Text != spec.Text || !j.Spec.PlainSecrets {
+		t.Errorf("%+v %v", j.Spec, err)
 	}
 }

@@ -1,0 +1,5 @@
+//go:build failpoint
+
+package all
+
+import _ "strait/worker/connector/tattle" // Tattle, for tests
