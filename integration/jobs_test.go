@@ -201,6 +201,9 @@ func TestEveryPluginHasAJob(t *testing.T) {
 		t.Fatalf("%v\n%s", err, r.Stdout)
 	}
 	for _, p := range plugins {
+		if p.Name == "Tattle" { // in the build of these tests only; TestNoSecretGetsOut uses it
+			continue
+		}
 		if !regexp.MustCompile(`(?m)\b` + p.Name + `\s*\{`).MatchString(all.String()) {
 			t.Errorf("no job file of integration/jobs shows the %s %s", p.Section, p.Name)
 		}
