@@ -165,7 +165,7 @@ func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]b
 			return
 		}
 	}
-	parsed, _, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables, Env: config.FixedEnv(spec.Environment)})
+	parsed, warnings, err := config.Parse(text, config.Options{File: spec.File, Vars: spec.Variables, Env: config.FixedEnv(spec.Environment)})
 	if err != nil {
 		out.Err = err
 		return
@@ -179,13 +179,16 @@ func planText(ctx context.Context, id plan.JobID, spec *record.Spec, texts [][]b
 	case len(places) > 0:
 		out.PlainSecrets = plainSecrets(places, err == nil)
 	}
-	dag, _, err := logical.Build(ctx, parsed, catalog, logical.Overrides{Parallelism: spec.Parallelism, Name: spec.Name})
+	dag, more, err := logical.Build(ctx, parsed, catalog, logical.Overrides{Parallelism: spec.Parallelism, Name: spec.Name})
 	if err == nil {
 		if out.Plan, err = physical.Build(dag); err == nil {
 			out.Encoded, err = physical.Encode(out.Plan)
 		}
 	}
 	out.Err = err
+	for _, w := range append(warnings, more...) {
+		out.Warnings = append(out.Warnings, w.Error())
+	}
 }
 
 // plainSecrets says where the spec of a job holds secrets in clear, and what to do.

@@ -57,6 +57,10 @@ type facts struct {
 }
 
 func (h *host) make(ctx context.Context, p *part, a *record.Assignment) error {
+	if !record.Speaks(record.Protocol, a.Protocol) {
+		return fmt.Errorf("the assignment is of protocol %d, this worker (version %s) speaks %d to %d: a coordinator of another version gave it; bring both to one version",
+			a.Protocol, h.l.cfg.Version, record.Protocol[0], record.Protocol[1])
+	}
 	f, err := retry(ctx, h.log, "placement and plan", func() (*facts, error) { return h.read(ctx) })
 	if err != nil {
 		return err

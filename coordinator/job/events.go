@@ -82,7 +82,8 @@ func pipelineNames(ids []plan.PipelineID) string {
 }
 
 // eventOf are the reasons of the events that tell of a condition.
-var eventOf = map[string]string{WishRefused: record.EventRefused, SpecChanged: record.EventRefused, Draining: record.EventDraining}
+var eventOf = map[string]string{WishRefused: record.EventRefused, SpecChanged: record.EventRefused, Draining: record.EventDraining,
+	Unreadable: record.EventUnreadable, PlanWarned: record.EventPlanWarning}
 
 // tellTrouble names the cause of an attempt's end.
 func (x *stepper) tellTrouble(p *pipe, t *trouble) {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,17 @@ func keep[T any](e kv.Entry) Kept[T] {
 	return k
 }
 
+// take is keep for what only a leader writes: a newer one may have.
+func take[T any](f *Facts, e kv.Entry) Kept[T] {
+	k := keep[T](e)
+	if errors.Is(k.Err, record.ErrNewer) {
+		f.newer[e.Key] = k.Err
+	} else {
+		delete(f.newer, e.Key)
+	}
+	return k
+}
+
 // Facts is what the keys say of one job, all at one revision. Step reads it and changes nothing in it.
 type Facts struct {
 	ID      plan.JobID
@@ -47,6 +59,9 @@ type Facts struct {
 	History Kept[record.History]
 	Pipes   map[plan.PipelineID]*Pipe
 	Grants  map[SlotID]Kept[record.Grant] // that name this job
+
+	// newer are the keys that a newer coordinator wrote, with what is said of them.
+	newer map[string]error
 }
 
 // SlotID is one slot.
@@ -67,7 +82,7 @@ type Pipe struct {
 
 // NewFacts is a job of which nothing is known yet.
 func NewFacts(id plan.JobID) *Facts {
-	return &Facts{ID: id, Chunks: map[int]kv.Entry{}, Texts: map[int]kv.Entry{}, Pipes: map[plan.PipelineID]*Pipe{}, Grants: map[SlotID]Kept[record.Grant]{}}
+	return &Facts{ID: id, Chunks: map[int]kv.Entry{}, Texts: map[int]kv.Entry{}, Pipes: map[plan.PipelineID]*Pipe{}, Grants: map[SlotID]Kept[record.Grant]{}, newer: map[string]error{}}
 }
 
 func (f *Facts) pipe(id plan.PipelineID) *Pipe {
@@ -104,24 +119,24 @@ func (f *Facts) Set(k keys.Parsed, e kv.Entry) {
 		f.History = keep[record.History](e)
 	case keys.KindPlan:
 		if k.Number < 0 {
-			f.Head = keep[record.PlanHead](e)
+			f.Head = take[record.PlanHead](f, e)
 		} else {
 			set(f.Chunks, int(k.Number), e, e.Exists())
 		}
 	case keys.KindJobText:
 		set(f.Texts, int(k.Number), e, e.Exists())
 	case keys.KindPipeline:
-		f.pipe(k.Pipeline).Word = keep[record.Word](e)
+		f.pipe(k.Pipeline).Word = take[record.Word](f, e)
 	case keys.KindPlacement:
-		f.pipe(k.Pipeline).Placement = keep[record.Placement](e)
+		f.pipe(k.Pipeline).Placement = take[record.Placement](f, e)
 	case keys.KindTask:
-		set(f.pipe(k.Pipeline).Tasks, k.Worker, keep[record.Assignment](e), e.Exists())
+		set(f.pipe(k.Pipeline).Tasks, k.Worker, take[record.Assignment](f, e), e.Exists())
 	case keys.KindTaskStatus:
 		set(f.pipe(k.Pipeline).Statuses, k.Worker, keep[record.TaskStatus](e), e.Exists())
 	case keys.KindAck:
 		set(f.pipe(k.Pipeline).Acks, k.Worker, keep[record.Ack](e), e.Exists())
 	case keys.KindCheckpoint:
-		set(f.pipe(k.Pipeline).Points, plan.CheckpointID(k.Number), keep[record.Checkpoint](e), e.Exists())
+		set(f.pipe(k.Pipeline).Points, plan.CheckpointID(k.Number), take[record.Checkpoint](f, e), e.Exists())
 	}
 }
 

@@ -225,22 +225,23 @@ func (x *stepper) history() *record.History {
 	return h
 }
 
-// condition sets a condition; its time changes only with what it says.
-func (x *stepper) condition(kind, reason, message string) {
+// condition sets a condition; its time changes only with what it says. It tells whether that changed.
+func (x *stepper) condition(kind, reason, message string) bool {
 	c := record.Condition{Type: kind, Status: true, Reason: reason, Message: clip(message, maxNote), Since: x.now.UTC()}
 	for i, old := range x.st.Conditions {
 		if old.Type != kind {
 			continue
 		}
 		if old.Reason == reason && old.Message == c.Message && old.Status {
-			return
+			return false
 		}
 		x.st.Conditions[i] = c
 		x.tell(nil, true, eventOf[kind], "%s", message)
-		return
+		return true
 	}
 	x.st.Conditions = append(x.st.Conditions, c)
 	x.tell(nil, true, eventOf[kind], "%s", message)
+	return true
 }
 
 // draining says in a condition which drained workers the job waits for.

@@ -38,15 +38,7 @@ func (x *stepper) pipelines() {
 			p.f = NewFacts(x.f.ID).pipe(id)
 		}
 		if p.f.Word.Exists() {
-			if p.f.Word.Value == nil {
-				x.out.Bug = fmt.Errorf("job %s: the control word of pipeline %d cannot be read, so nothing is done about the job: %w; correct the key, or delete it to let the job fail", x.f.ID, id, p.f.Word.Err)
-				return
-			}
-			w := *p.f.Word.Value
-			if !w.Phase.Valid() || w.Attempt < 1 {
-				x.out.Bug = fmt.Errorf("job %s: the control word of pipeline %d has phase %q and attempt %d, which no leader writes, so nothing is done about the job; correct the key, or delete it to let the job fail", x.f.ID, id, w.Phase, w.Attempt)
-				return
-			}
+			w := *p.f.Word.Value // alone has looked
 			w.Holders, w.Skip, w.Left = slices.Clone(w.Holders), slices.Clone(w.Skip), slices.Clone(w.Left)
 			p.was, p.word = p.f.Word.Value, &w
 		}

@@ -72,7 +72,7 @@ func (x *stepper) schedule() {
 		us, ss := units[at:at+n], spots[at:at+n]
 		at += n
 		p.word = &record.Word{Header: record.Head, Attempt: 1, Scope: record.ScopeAll, Phase: state.PipelineDeploying, Abandoned: true}
-		p.placed = x.placement(p, us, ss)
+		p.placed = x.placement(p, us, ss, placed.Protocol)
 		if tooLarge(p.placed) {
 			x.fail(NotPlaceable, x.about(p, tooScattered))
 			return
@@ -108,8 +108,8 @@ func gang(in []unit) []unit {
 }
 
 // placement is the record of where an attempt runs.
-func (x *stepper) placement(p *pipe, units []schedule.Unit, spots []schedule.Spot) *record.Placement {
-	pl := &record.Placement{Header: record.Head, Attempt: p.word.Attempt, Scope: p.word.Scope, Token: fmt.Sprintf("%s-%d", x.e.Token, p.id), Workers: map[string]record.PlacedWorker{}}
+func (x *stepper) placement(p *pipe, units []schedule.Unit, spots []schedule.Spot, version int) *record.Placement {
+	pl := &record.Placement{Header: record.Head, Protocol: version, Attempt: p.word.Attempt, Scope: p.word.Scope, Token: fmt.Sprintf("%s-%d", x.e.Token, p.id), Workers: map[string]record.PlacedWorker{}}
 	pl.Chains = schedule.Chains(units, spots)
 	pl.Enumerators, pl.Committers = schedule.Singles(p.plan, pl.Chains)
 	for _, c := range pl.Chains {
@@ -201,7 +201,7 @@ func (x *stepper) placeAgain(p *pipe) {
 		return
 	}
 	spots := placed.Spots
-	p.placed = x.placement(p, units, spots)
+	p.placed = x.placement(p, units, spots, placed.Protocol)
 	if tooLarge(p.placed) {
 		p.placed = nil
 		x.giveUp(p, tooScattered)
@@ -231,13 +231,25 @@ func (x *stepper) placeCommitters(p *pipe) {
 	}
 	need := x.need(nil, w.Attempt)
 	need.Labels, need.Without = nil, x.without(w)
-	at, short := schedule.Committers(p.plan, p.f.Placement.Value, need, x.e.Fleet.Workers())
+	var at map[plan.VertexID]string
+	var short *schedule.Short
+	version := x.c.Protocol[1]
+	for ; version >= x.c.Protocol[0]; version-- { // the newest that all of them speak
+		need.Protocol = [2]int{version, version}
+		if at, short = schedule.Committers(p.plan, p.f.Placement.Value, need, x.e.Fleet.Workers()); short == nil {
+			break
+		}
+	}
 	if short != nil {
+		need.Protocol = x.c.Protocol
+		if _, any := schedule.Committers(p.plan, p.f.Placement.Value, need, x.e.Fleet.Workers()); any != nil {
+			short = any // which names every worker
+		}
 		p.waits = "closing: " + short.Message
 		x.waiter(&need, true)
 		return
 	}
-	pl := &record.Placement{Header: record.Head, Attempt: w.Attempt, Scope: w.Scope, Token: fmt.Sprintf("%s-%d", x.e.Token, p.id), Workers: map[string]record.PlacedWorker{}, Committers: at}
+	pl := &record.Placement{Header: record.Head, Protocol: version, Attempt: w.Attempt, Scope: w.Scope, Token: fmt.Sprintf("%s-%d", x.e.Token, p.id), Workers: map[string]record.PlacedWorker{}, Committers: at}
 	for _, v := range sorted(at) {
 		x.placeOn(pl, at[v])
 	}
@@ -367,7 +379,7 @@ func (x *stepper) slots() []SlotID {
 func (x *stepper) assign(p *pipe, pl *record.Placement) {
 	t := x.c.Tree
 	for _, name := range sorted(pl.Workers) {
-		a := record.Assignment{Header: record.Head, Incarnation: pl.Workers[name].Incarnation, Attempt: pl.Attempt, Scope: pl.Scope}
+		a := record.Assignment{Header: record.Head, Incarnation: pl.Workers[name].Incarnation, Attempt: pl.Attempt, Scope: pl.Scope, Protocol: pl.Protocol}
 		have := p.f.Tasks[name]
 		if v := have.Value; v != nil && v.Attempt == a.Attempt && v.Incarnation == a.Incarnation {
 			continue

@@ -80,6 +80,9 @@ func (x *stepper) moving(p *pipe, pl *record.Placement) *trouble {
 		return nil // It is about to end where it is, sooner than it could begin elsewhere.
 	}
 	var why []string
+	if !record.Speaks(x.c.Protocol, pl.Protocol) {
+		why = append(why, fmt.Sprintf("the attempt runs with protocol %d, this coordinator speaks %d to %d", max(pl.Protocol, record.FirstProtocol), x.c.Protocol[0], x.c.Protocol[1]))
+	}
 	for _, name := range sorted(pl.Workers) {
 		m := x.e.Fleet.Moving(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, x.now)
 		switch {

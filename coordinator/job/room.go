@@ -37,7 +37,7 @@ func (x *stepper) placedLog(p *pipe, note, msg string, args ...any) {
 // need is what the scheduler is asked for.
 func (x *stepper) need(units []schedule.Unit, attempt plan.Attempt) schedule.Need {
 	n := schedule.Need{Job: x.f.ID, Units: units, Ask: record.Profile{MilliCPU: x.env.SlotMilliCPU, Memory: x.env.SlotMemory}, Labels: x.labels(),
-		Avoid: x.e.Fleet.Avoid(x.now), Strategy: x.c.Placement}
+		Avoid: x.e.Fleet.Avoid(x.now), Strategy: x.c.Placement, Protocol: x.c.Protocol}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s %d", x.f.ID, attempt)
 	n.Seed = h.Sum64()

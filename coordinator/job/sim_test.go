@@ -128,8 +128,9 @@ type sim struct {
 	store   map[string][]byte
 	bad     []string
 
-	retire    bool // the history is over the caps
-	noHistory bool // it is meant to be gone
+	protocol  [2]int // of workers that start; zero: that of this build
+	retire    bool   // the history is over the caps
+	noHistory bool   // it is meant to be gone
 }
 
 func newSim(t testing.TB, p *physical.Plan, workers, slots int) *sim {
@@ -146,16 +147,24 @@ func (s *sim) log(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf("%s r%d ", s.now.Format("04:05"), s.m.rev)+fmt.Sprintf(format, args...))
 }
 
+// speaks is what workers that start speak.
+func (s *sim) speaks() [2]int {
+	if s.protocol == [2]int{} {
+		return record.Protocol
+	}
+	return s.protocol
+}
+
 func (s *sim) start(name string, slots int) *proc {
 	key := tree.Worker(name)
 	s.m.do(func(m map[string]kv.Entry, rev int64) {
-		put(m, key, record.MustEncode(&record.Worker{Header: record.Head, Data: name + ":1", TTL: simTTL, CallLimit: simLimit, Slots: slots, Protocol: record.Protocol}), rev)
+		put(m, key, record.MustEncode(&record.Worker{Header: record.Head, Data: name + ":1", TTL: simTTL, CallLimit: simLimit, Slots: slots, Protocol: s.speaks(), Version: "of the test"}), rev)
 		e := m[key]
 		e.Lease = rev
 		m[key] = e
 	})
 	p := &proc{name: name, alive: true, seen: s.m.rev}
-	p.brain = &workermodel.Worker{Tree: tree, Name: name, Incarnation: s.m.rev, Target: s.target, Hooks: s.hooks}
+	p.brain = &workermodel.Worker{Tree: tree, Name: name, Incarnation: s.m.rev, Target: s.target, Hooks: s.hooks, Protocol: s.speaks()}
 	p.brain.Hooks.Lost = s.lost
 	s.procs = append(s.procs, p)
 	s.log("worker %s starts as %d", name, s.m.rev)
@@ -215,7 +224,10 @@ func (s *sim) elect() {
 		}
 	}
 	for _, e := range s.m.at(s.m.rev).List(tree.Placements(simJob)) {
-		pl, _ := record.Decode[record.Placement](e.Value)
+		pl, err := record.Decode[record.Placement](e.Value)
+		if err != nil {
+			continue
+		}
 		for _, name := range sorted(pl.Workers) {
 			s.lead.fleet.Missing(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, simTTL*time.Second, s.now)
 		}

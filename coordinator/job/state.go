@@ -16,6 +16,8 @@ import (
 // Config is the same for every job.
 type Config struct {
 	Tree keys.Tree
+	// Protocol is the oldest and newest that this leader speaks with workers; zero: those of this build.
+	Protocol [2]int
 	// Reject fails a job that does not fit instead of letting it wait.
 	Reject bool
 	// Stop bounds how long a withdrawn incarnation may take to confirm that it stopped; then it is fenced.
@@ -42,6 +44,9 @@ type Config struct {
 
 // Defaults fills what is zero.
 func (c Config) Defaults() Config {
+	if c.Protocol == [2]int{} {
+		c.Protocol = record.Protocol
+	}
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
@@ -88,7 +93,9 @@ type Planned struct {
 	Spec    int64 // mod revision of the spec it was made from
 	Plan    *physical.Plan
 	Encoded []byte
-	Err     error
+	// Warnings are what the planner has to say about a text that it took.
+	Warnings []string
+	Err      error
 	// PlainSecrets is a sentence for people where the spec holds secrets in clear; empty: it holds none.
 	PlainSecrets string
 }

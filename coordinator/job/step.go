@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,9 @@ const (
 const (
 	WishRefused = "WishRefused"
 	SpecChanged = "SpecChanged"
-	Draining    = "Draining" // a worker of it is drained; what runs there may finish
+	Unreadable  = "Unreadable"   // a key of the job cannot be read: nothing is done about it
+	PlanWarned  = "PlanWarnings" // what the planner has to say about the text
+	Draining    = "Draining"     // a worker of it is drained; what runs there may finish
 )
 
 // stepper is one step under way.
@@ -50,6 +53,7 @@ type stepper struct {
 	told  []told // events of this step
 	// drains are the drained workers that attempts of this job wait for, as sentences
 	drains []string
+	unread bool // a key of the job cannot be read, and this step said so
 	// granted are the slots that this step gives, or finds given by an earlier one to the same attempt.
 	granted map[SlotID]*record.Grant
 	// grants are those of the job by worker and slot, made when first wanted.
@@ -99,6 +103,10 @@ func (x *stepper) run(f *failing) {
 		x.terminal()
 		return
 	}
+	if x.alone() {
+		x.emit()
+		return
+	}
 	x.wish()
 	x.specChange()
 	if f != nil {
@@ -111,7 +119,40 @@ func (x *stepper) run(f *failing) {
 	}
 	x.draining()
 	x.phases()
+	if !x.unread {
+		x.clear(Unreadable)
+	}
 	x.emit()
+}
+
+// alone says that a key of the job cannot be read and what it means is not known: nothing is done about the job, and a
+// condition says so, until somebody corrects the key or a coordinator comes that can read it.
+func (x *stepper) alone() bool {
+	for _, key := range sorted(x.f.newer) {
+		x.unreadable("NewerVersion", fmt.Sprintf("%v; start a coordinator of that version", x.f.newer[key]))
+		return true
+	}
+	for _, id := range sorted(x.f.Pipes) {
+		word := x.f.Pipes[id].Word
+		switch w := word.Value; {
+		case !word.Exists():
+		case w == nil:
+			x.unreadable("Damaged", fmt.Sprintf("the control word of pipeline %d cannot be read: %v; correct the key, or delete it to let the job fail", id, word.Err))
+			return true
+		case !w.Phase.Valid() || w.Attempt < 1:
+			x.unreadable("Damaged", fmt.Sprintf("the control word of pipeline %d has phase %q and attempt %d, which no leader writes; correct the key, or delete it to let the job fail", id, w.Phase, w.Attempt))
+			return true
+		}
+	}
+	return false
+}
+
+func (x *stepper) unreadable(reason, why string) {
+	x.unread = true
+	why = fmt.Sprintf("job %s: nothing is done about it: %s", x.f.ID, why)
+	if x.condition(Unreadable, reason, why) {
+		x.log(true, "job is left as it is", "why", why)
+	}
 }
 
 // begin makes the status of a new job, or of a new life of its id; false: the step is done.
@@ -336,6 +377,10 @@ func (x *stepper) planning() {
 
 func (x *stepper) planNow() {
 	f := x.f
+	if errors.Is(f.Spec.Err, record.ErrNewer) {
+		x.unreadable("NewerVersion", fmt.Sprintf("%v; start a coordinator of that version, or submit the job with this one", f.Spec.Err))
+		return
+	}
 	if f.Spec.Value == nil {
 		x.fail(BadSpec, fmt.Sprintf("job %s: %v; put a spec as `stctl job submit` does", f.ID, f.Spec.Err))
 		return
@@ -376,6 +421,9 @@ func (x *stepper) storePlan(p *Planned) {
 		return
 	}
 	x.units = append(append(x.units, todo...), head)
+	if len(p.Warnings) > 0 {
+		x.condition(PlanWarned, "Warnings", strings.Join(p.Warnings, "\n"))
+	}
 	x.plan = p.Plan
 }
 

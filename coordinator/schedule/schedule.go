@@ -94,6 +94,9 @@ type Need struct {
 	// Avoid are workers better not taken.
 	Avoid *Avoid
 
+	// Protocol is the oldest and newest that the leader speaks; zero: those of this build.
+	Protocol [2]int
+
 	Strategy Strategy
 	Seed     uint64 // decides ties, and all of it with Random
 
@@ -107,10 +110,12 @@ type Spot struct {
 	Profile record.Profile
 }
 
-// Placed is the answer of Place. Note says, in plain words, which wish of the need was not met.
+// Placed is the answer of Place. Note says, in plain words, which wish of the need was not met. Protocol is the newest
+// that the leader and every worker of the spots speak.
 type Placed struct {
-	Spots []Spot
-	Note  string
+	Spots    []Spot
+	Note     string
+	Protocol int
 }
 
 // Units lists the units of a pipeline, in an order in which neighbours should share a worker.
@@ -136,8 +141,38 @@ func Units(p *physical.Pipeline, sharing bool) []Unit {
 	return out
 }
 
-// Place finds a spot for every unit, in their order, or says why there is none. fleet is sorted by name.
+// Place finds a spot for every unit, in their order, or says why there is none. fleet is sorted by name. Workers of
+// one placement have a protocol in common, the newest for which there is room enough.
 func Place(n Need, fleet []Worker) (Placed, *Short) {
+	speaks := n.speaks()
+	for v := speaks[1]; v >= speaks[0]; v-- {
+		n.Protocol = [2]int{v, v}
+		p, short := place(n, fleet)
+		if short == nil {
+			p.Protocol = v
+			return p, nil
+		}
+		if speaks[0] == speaks[1] {
+			return Placed{}, short
+		}
+	}
+	n.Protocol = speaks
+	if _, short := place(n, fleet); short != nil {
+		return Placed{}, short
+	}
+	return Placed{}, apart(&n, fleet)
+}
+
+// speaks are the versions of the leader.
+func (n *Need) speaks() [2]int {
+	if n.Protocol == [2]int{} {
+		return record.Protocol
+	}
+	return n.Protocol
+}
+
+// place is Place for workers that speak any version of the need.
+func place(n Need, fleet []Worker) (Placed, *Short) {
 	if len(n.Holds) > 0 {
 		n.pipelines = map[plan.PipelineID]bool{}
 		for _, u := range n.Units {
@@ -153,7 +188,7 @@ func Place(n Need, fleet []Worker) (Placed, *Short) {
 	}
 	open, note := n.Avoid.leave(&n, open)
 	owner := assign(&n, open)
-	return Placed{number(&n, open, owner), note}, nil
+	return Placed{Spots: number(&n, open, owner), Note: note}, nil
 }
 
 func room(open []bin) int {
@@ -306,8 +341,8 @@ func unfit(n *Need, w *Worker) string {
 	if !match(n.Labels, w.Labels) {
 		return labelsDiffer
 	}
-	if _, ok := record.CommonProtocol(record.Protocol, w.Protocol); !ok {
-		return protocolDiffers(w)
+	if _, ok := record.CommonProtocol(n.speaks(), w.Protocol); !ok {
+		return protocolDiffers(n, w)
 	}
 	return ""
 }

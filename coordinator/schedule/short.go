@@ -37,8 +37,23 @@ const (
 	labelsDiffer = "labels do not match"
 )
 
-func protocolDiffers(w *Worker) string {
-	return fmt.Sprintf("speaks protocol %d to %d, this coordinator %d to %d", w.Protocol[0], w.Protocol[1], record.Protocol[0], record.Protocol[1])
+func protocolDiffers(n *Need, w *Worker) string {
+	own := n.speaks()
+	return fmt.Sprintf("speaks protocol %d to %d, this coordinator %d to %d", w.Protocol[0], w.Protocol[1], own[0], own[1])
+}
+
+// apart says that there is room enough, but not among workers that speak one protocol.
+func apart(n *Need, fleet []Worker) *Short {
+	var told []string
+	for i := range fleet {
+		if w := &fleet[i]; refused(n, w) == "" {
+			told = append(told, fmt.Sprintf("%s %d to %d", w.Name, w.Protocol[0], w.Protocol[1]))
+		}
+	}
+	if len(told) > most {
+		told = append(told[:most], fmt.Sprintf("%d more", len(told)-most))
+	}
+	return &Short{ProtocolMismatch, fmt.Sprintf("needs %s, and the workers with room for them speak no protocol in common: %s; bring them to one version", slots(len(n.Units)), strings.Join(told, ", "))}
 }
 
 // nobody says why no worker at all takes a need.

@@ -17,6 +17,7 @@ const (
 	EventReplaying   = "Replaying"   // attempt+1 of committers only, on the way to an end
 	EventCheckpoint  = "Checkpoint"  // a checkpoint that ends or moves the pipeline is complete, or what it listed is committed
 	EventFenced      = "Fenced"      // an incarnation did not stop in time; its key was deleted
+	EventUnreadable  = "Unreadable"  // a key of the job cannot be read; nothing is done about the job
 	EventRefused     = "Refused"     // a wish or a changed spec that was not followed
 	EventCancelling  = "Cancelling"  // asked to end
 	EventFailing     = "Failing"     // failed for good

@@ -97,14 +97,20 @@ func describe(ctx context.Context, cl *client.Client, id plan.JobID) (*client.De
 		return nil, nil, err
 	}
 	data, err := cl.Plan(ctx, id)
-	if err != nil || data == nil {
-		return d, nil, err
+	if err == nil && data != nil {
+		var p *physical.Plan
+		if p, err = physical.Decode(data); err == nil {
+			return d, groupViews(d, p), nil
+		}
 	}
-	p, err := physical.Decode(data)
-	if err != nil {
-		return nil, nil, err
+	if err != nil && ctx.Err() == nil { // there is more to say than where its groups run
+		if d.Problem != "" {
+			d.Problem += "; "
+		}
+		d.Problem += err.Error()
+		return d, nil, nil
 	}
-	return d, groupViews(d, p), nil
+	return d, nil, err
 }
 
 func groupViews(d *client.Description, p *physical.Plan) []groupView {
@@ -185,6 +191,9 @@ func writeStatus(w io.Writer, d *client.Description, st *record.JobStatus, group
 		fmt.Fprintf(w, "  ended %s", st.Finished.Local().Format(time.DateTime))
 	}
 	fmt.Fprintln(w)
+	if d.Problem != "" && d.Status != nil {
+		fmt.Fprintf(w, "  problem: %s\n", oneLine(d.Problem))
+	}
 	for _, c := range st.Conditions {
 		fmt.Fprintf(w, "  condition %s=%v %s: %s\n", c.Type, c.Status, c.Reason, oneLine(c.Message))
 	}

@@ -66,6 +66,7 @@ type Worker struct {
 	Incarnation int64
 	Target      *Target
 	Hooks       Hooks
+	Protocol    [2]int // zero: that of this build
 	pipes       map[Ref]*pipe
 }
 
@@ -203,7 +204,15 @@ func (w *Worker) step(s Store, r Ref, p *pipe) []Write {
 	}
 	switch word.Phase {
 	case state.PipelineDeploying:
-		if p.state == state.TaskInit && !w.hang(r, a, Build) && !fail(Build) {
+		speaks := w.Protocol
+		if speaks == [2]int{} {
+			speaks = record.Protocol
+		}
+		switch {
+		case p.state != state.TaskInit:
+		case !record.Speaks(speaks, p.asg.Protocol):
+			p.failure, p.state = &record.Failure{Message: "it does not speak that protocol"}, state.TaskFailed
+		case !w.hang(r, a, Build) && !fail(Build):
 			p.state = state.TaskReady
 		}
 	case state.PipelineRunning:
