@@ -77,7 +77,12 @@ sink { LocalFile { parallelism = 3, path = %q, tmp_path = %q, file_format_type =
 // submit submits the job as "chaos".
 func (c *chaos) submit() {
 	c.t.Helper()
-	if r := c.Stctl("job", "submit", "--detach", "--id", "chaos", writeJob(c.t, c.Dir, c.text())); r.Code != 0 {
+	c.submitAs("chaos")
+}
+
+func (c *chaos) submitAs(id string) {
+	c.t.Helper()
+	if r := c.Stctl("job", "submit", "--detach", "--id", id, writeJob(c.t, c.Dir, c.text())); r.Code != 0 {
 		c.t.Fatalf("submit: exit %d\n%s", r.Code, r.Stderr)
 	}
 }
@@ -135,7 +140,12 @@ func (c *chaos) ends(job string) *record.JobStatus {
 // whole: the job finished, its output has every row once, and nothing else is left of it anywhere.
 func (c *chaos) whole() *record.JobStatus {
 	c.t.Helper()
-	s := c.ends("chaos")
+	return c.wholeJob("chaos")
+}
+
+func (c *chaos) wholeJob(id string) *record.JobStatus {
+	c.t.Helper()
+	s := c.ends(id)
 	if s.Phase != state.JobFinished {
 		c.t.Fatalf("the job is %s: %s\n%s", s.Phase, s.Message, c.Logs())
 	}
@@ -181,9 +191,9 @@ func (c *chaos) incarnation(worker string) int64 {
 // workerPoints are the failpoints that a job with a two-phase sink passes on its workers.
 var workerPoints = []string{"worker.build", "task.start", "task.prepare", "task.prepared", "worker.ack", "worker.acked", "task.commit", "worker.mark"}
 
-// TestCoordinatorKilled kills the coordinator while a worker stands at each of its failpoints, and starts it again
+// TestScenario06CoordinatorKilled kills the coordinator while a worker stands at each of its failpoints, and starts it again
 // before or after the workers went on: Invariant 9, no task restarts.
-func TestCoordinatorKilled(t *testing.T) {
+func TestScenario06CoordinatorKilled(t *testing.T) {
 	for _, point := range workerPoints {
 		t.Run("without etcd/"+point, func(t *testing.T) {
 			// A lease is longer than a coordinator needs to start under the race detector.
@@ -240,8 +250,8 @@ func (c *chaos) settles(point string, before int64) {
 	}
 }
 
-// TestCoordinatorKilledWhileRowsFlow: data flows on, and the job ends, over two deaths of the coordinator.
-func TestCoordinatorKilledWhileRowsFlow(t *testing.T) {
+// TestScenario06CoordinatorKilledWhileRowsFlow: data flows on, and the job ends, over two deaths of the coordinator.
+func TestScenario06CoordinatorKilledWhileRowsFlow(t *testing.T) {
 	c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Worker: []string{"--ttl", "10s", "--call-limit", "2s"}})
 	job, out, tmp := killJob(t, c.Fleet)
 	if r := c.Stctl("job", "submit", "--detach", "--id", "kill", job); r.Code != 0 {
@@ -353,9 +363,9 @@ func TestWorkerStopped(t *testing.T) {
 	}
 }
 
-// TestWorkerCutFromEtcd: a worker that cannot reach etcd goes on when that ends in time, and else comes back as a new
+// TestScenario03WorkerLosesEtcd: a worker that cannot reach etcd goes on when that ends in time, and else comes back as a new
 // incarnation.
-func TestWorkerCutFromEtcd(t *testing.T) {
+func TestScenario03WorkerLosesEtcd(t *testing.T) {
 	start := func(t *testing.T, ttl string) (*chaos, *kvtest.Proxy) {
 		c := startChaos(t, harness.Options{Workers: 1, Slots: 2, Worker: []string{"--ttl", ttl, "--call-limit", "2s"}})
 		c.SetEnv("STRAIT_FAILPOINTS=task.prepare=hold/" + c.held)
@@ -411,9 +421,9 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestWorkersCutFromEachOther: a link that breaks or falls silent fails the attempt, with the link named, and the job
+// TestScenario04WorkersLosePeers: a link that breaks or falls silent fails the attempt, with the link named, and the job
 // finishes when it is whole again.
-func TestWorkersCutFromEachOther(t *testing.T) {
+func TestScenario04WorkersLosePeers(t *testing.T) {
 	for name, cut := range map[string]func(*kvtest.Proxy){"silence": (*kvtest.Proxy).Blackhole, "reset": (*kvtest.Proxy).Cut} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -503,9 +513,9 @@ func (c *chaos) putSpec(id, text string) {
 	kvtest.Put(c.t, c.Store(), tree+"jobs/"+id, string(v))
 }
 
-// TestManyJobsAtOnce submits fifty jobs to four slots: all finish, and at no revision of etcd is a slot granted that
+// TestScenario32ManyJobsAtOnce submits fifty jobs to four slots: all finish, and at no revision of etcd is a slot granted that
 // is not there, or one that another job has.
-func TestManyJobsAtOnce(t *testing.T) {
+func TestScenario32ManyJobsAtOnce(t *testing.T) {
 	c := startChaos(t, harness.Options{Workers: 2, Slots: 2})
 	prefix := tree + "slots/"
 	_, rev, err := c.Store().List(t.Context(), prefix, 0)
@@ -616,7 +626,7 @@ func TestWorkerTerminated(t *testing.T) {
 
 // TestHands: what people and other tools do to the keys.
 func TestHands(t *testing.T) {
-	c := startChaos(t, harness.Options{Workers: 2, Slots: 3})
+	c := startChaos(t, harness.Options{Workers: 2, Slots: 3, Hands: true})
 	store := c.Store()
 	put := func(key, value string) { t.Helper(); kvtest.Put(t, store, tree+key, value) }
 	runs := func(job string) {
@@ -710,9 +720,9 @@ func TestSameIDAgain(t *testing.T) {
 	c.whole()
 }
 
-// TestCoordinatorStopped stops the leader (SIGSTOP) for longer than its lease: a second one leads, the first one
+// TestScenario07CoordinatorStopped stops the leader (SIGSTOP) for longer than its lease: a second one leads, the first one
 // steps down when it goes on, and both leave the job alone.
-func TestCoordinatorStopped(t *testing.T) {
+func TestScenario07CoordinatorStopped(t *testing.T) {
 	c := startChaos(t, harness.Options{Workers: 2, Slots: 2, Etcd: kvtest.New(t).Server.Endpoints()[0],
 		Env: []string{"STRAIT_FAILPOINTS=task.prepare=hold/HELD"}})
 	c.StartStandby("c2")
@@ -749,9 +759,9 @@ func (c *chaos) leader() (key string, rev int64) {
 	return key, rev
 }
 
-// TestEtcdAwayForLong: with etcd gone for longer than the leases, sinks wait; when it is back, leases are extended
+// TestScenario10EtcdAwayForLong: with etcd gone for longer than the leases, sinks wait; when it is back, leases are extended
 // and the tasks go on in place.
-func TestEtcdAwayForLong(t *testing.T) {
+func TestScenario10EtcdAwayForLong(t *testing.T) {
 	for _, point := range []string{"task.start", "task.prepare", "task.commit"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -820,8 +830,8 @@ func TestNameTaken(t *testing.T) {
 	c.whole()
 }
 
-// TestCancelWithoutLeader: what is wished while nobody leads is done by the next leader.
-func TestCancelWithoutLeader(t *testing.T) {
+// TestScenario28CancelWithoutLeader: what is wished while nobody leads is done by the next leader.
+func TestScenario28CancelWithoutLeader(t *testing.T) {
 	for _, point := range []string{"worker.build", "task.start", "task.prepare", "worker.acked", "task.commit"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -855,7 +865,7 @@ func TestCancelWithoutLeader(t *testing.T) {
 // TestDamagedKeys deletes and spoils each key of a running job: it goes on, or fails and says why, or can be
 // cancelled; nothing of it is left, and the fleet takes the next job.
 func TestDamagedKeys(t *testing.T) {
-	c := startChaos(t, harness.Options{Workers: 1, Slots: 2})
+	c := startChaos(t, harness.Options{Workers: 1, Slots: 2, Hands: true})
 	n := 0
 	for _, kind := range []string{"jobstatus/ID", "plans/ID", "plans/ID/000000", "pipelines/ID/1", "placements/ID/1", "tasks/w1/ID/1", "taskstatus/w1/ID/1", "slots/w1/0000"} {
 		for how, value := range map[string]string{"deleted": "", "garbage": "nonsense", "empty": "{}", "newer": `{"apiVersion":"strait/v9"}`} {

@@ -127,8 +127,8 @@ func endsWhole(t *testing.T, f *harness.Fleet, sub *harness.Process, out, tmp st
 	return f.Keys(word)[word]
 }
 
-// TestCancelInEveryState cancels a job as it is seen in each state on its way.
-func TestCancelInEveryState(t *testing.T) {
+// TestScenario28CancelInEveryState cancels a job as it is seen in each state on its way.
+func TestScenario28CancelInEveryState(t *testing.T) {
 	f := harness.Start(t, harness.Options{Workers: 1, Slots: 1, Worker: []string{"--ttl", "2s", "--call-limit", "2s"}})
 	job, out, tmp := killJob(t, f)
 	small := strings.ReplaceAll(mustRead(t, job), "parallelism = 3", "parallelism = 1")
@@ -173,8 +173,8 @@ func TestCancelInEveryState(t *testing.T) {
 	}
 }
 
-// TestCancelWhileRestarting cancels a job whose worker has just been killed.
-func TestCancelWhileRestarting(t *testing.T) {
+// TestScenario28CancelWhileRestarting cancels a job whose worker has just been killed.
+func TestScenario28CancelWhileRestarting(t *testing.T) {
 	f := harness.Start(t, killFleet)
 	job, out, tmp := killJob(t, f)
 	if r := f.Stctl("job", "submit", "--detach", "--id", "kill", job); r.Code != 0 {
@@ -198,8 +198,8 @@ func TestCancelWhileRestarting(t *testing.T) {
 	}
 }
 
-// TestCancelInTheCommit cancels a job behind its commit point: it finishes.
-func TestCancelInTheCommit(t *testing.T) {
+// TestScenario28CancelInTheCommit cancels a job behind its commit point: it finishes.
+func TestScenario28CancelInTheCommit(t *testing.T) {
 	f := harness.Start(t, harness.Options{Workers: 0})
 	f.SetEnv("STRAIT_FAILPOINTS=file.rename=sleep:2s@2")
 	f.StartWorker("w1", "--slots", "3")

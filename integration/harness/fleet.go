@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"strait/kv"
+	"strait/kv/keys"
+	"strait/kv/kvtest/history"
 )
 
 // startWithin bounds the start of one role; it is a failure bound, not a measure.
@@ -24,9 +26,11 @@ type Options struct {
 	Slots       int      // per worker; 0: the default of stctl
 	Coordinator []string // further flags of serve coordinator
 	Worker      []string // further flags of serve worker
-	Etcd        string   // host:port of an etcd that outlives the coordinator; "": embedded in the coordinator
+	Etcd        string   // host:port, several with commas, of an etcd that outlives the coordinator; "": embedded in the coordinator
 	Env         []string // environment of all roles, NAME=VALUE
 	Panics      bool     // a panic is part of the test
+	// Hands: the test writes keys that no role would write, so that its history says nothing of the roles.
+	Hands bool
 }
 
 // Fleet is one coordinator with its embedded etcd and some workers.
@@ -37,6 +41,8 @@ type Fleet struct {
 	opt     Options
 	procs   map[string]*Process
 	store   *kv.Store
+	hist    *history.Recorder
+	histDB  *kv.Store
 	env     []string
 	Members []string // names of the workers started so far
 }
@@ -49,6 +55,7 @@ func Start(t testing.TB, opt Options) *Fleet {
 	f := &Fleet{t: t, Dir: t.TempDir(), opt: opt, procs: map[string]*Process{}, env: opt.Env}
 	t.Cleanup(f.stop)
 	f.StartCoordinator("127.0.0.1:0")
+	f.record()
 	for i := range opt.Workers {
 		f.StartWorker(fmt.Sprintf("w%d", i+1))
 	}
@@ -83,6 +90,10 @@ func (f *Fleet) startCoordinator(listen, data string) {
 	}
 	f.start("c1", append(args, f.opt.Coordinator...))
 	told := f.AwaitReady("c1")
+	if f.opt.Etcd != "" {
+		f.Etcd = f.opt.Etcd
+		return
+	}
 	m := regexp.MustCompile(`etcd (\S+?),`).FindStringSubmatch(told + ",")
 	if m == nil {
 		f.t.Fatalf("the coordinator does not say where its etcd is: %q", told)
@@ -93,8 +104,14 @@ func (f *Fleet) startCoordinator(listen, data string) {
 // StartStandby starts another coordinator at the etcd that outlives them, without waiting for it.
 func (f *Fleet) StartStandby(name string) {
 	f.t.Helper()
+	f.StartStandbyAt(f.opt.Etcd, name)
+}
+
+// StartStandbyAt starts it at another address of that etcd, as through a tap.
+func (f *Fleet) StartStandbyAt(etcd, name string) {
+	f.t.Helper()
 	f.start(name, append([]string{"serve", "coordinator", "--name", name, "--data-dir", filepath.Join(f.Dir, "c1"),
-		"--etcd-endpoints", f.opt.Etcd, "--ops-listen", "127.0.0.1:0"}, f.opt.Coordinator...))
+		"--etcd-endpoints", etcd, "--ops-listen", "127.0.0.1:0"}, f.opt.Coordinator...))
 }
 
 // RestartCoordinator starts the coordinator on the data folder and the etcd port that it had.
@@ -222,7 +239,7 @@ func (f *Fleet) Store() *kv.Store {
 	if f.store == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 		defer cancel()
-		s, err := kv.Open(ctx, kv.Config{Endpoints: []string{f.Etcd}})
+		s, err := kv.Open(ctx, kv.Config{Endpoints: strings.Split(f.Etcd, ",")})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -256,7 +273,43 @@ func (f *Fleet) Logs() string {
 	return b.String()
 }
 
+// record follows every revision of the fleet's keys until it is stopped.
+func (f *Fleet) record() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	var err error
+	if f.histDB, err = kv.Open(ctx, kv.Config{Endpoints: strings.Split(f.Etcd, ",")}); err != nil {
+		f.t.Fatal(err)
+	}
+	if f.hist, err = history.Record(ctx, f.histDB, keys.New("")); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// History is the recording of the fleet's keys. It is checked when the fleet stops.
+func (f *Fleet) History() *history.Recorder { return f.hist }
+
+// judge holds the history of the keys against what must be so at each revision.
+func (f *Fleet) judge() {
+	if f.hist == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = f.hist.CatchUp(ctx) // an etcd that the test has ended tells no more; a gap is a fault of Check
+	f.hist.Stop()
+	_ = f.histDB.Close()
+	if f.opt.Hands {
+		return
+	}
+	for _, fault := range f.hist.Check() {
+		f.t.Errorf("history of the keys: %s", fault)
+	}
+}
+
 func (f *Fleet) stop() {
+	f.judge()
 	if f.store != nil {
 		_ = f.store.Close()
 	}
