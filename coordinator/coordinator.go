@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,11 @@ var errDeposed = errors.New("deposed")
 func (x *Coordinator) Run(ctx context.Context) error {
 	const minPause, maxPause = 100 * time.Millisecond, 5 * time.Second
 	pause := minPause
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	watching.Go(func() { x.watchStore(watch) })
 	for {
 		began := time.Now()
 		err := x.candidate(ctx)

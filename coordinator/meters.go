@@ -24,6 +24,8 @@ type meters struct {
 	conflicts *metrics.Counter
 	txn       *metrics.Histogram
 	pipes     *pipeMeters
+
+	storeBytes, storeUsed, storeQuota, storeNearFull atomic.Int64 // of etcd, by watchStore
 }
 
 var phases = []state.Job{state.JobSubmitted, state.JobPlanned, state.JobPending, state.JobPreparing, state.JobScheduled, state.JobRunning,
@@ -50,6 +52,10 @@ func newMeters(set *metrics.Set) *meters {
 	gauge("strait_coordinator_slots_granted", &m.granted)
 	gauge("strait_coordinator_revision", &m.rev)
 	gauge("strait_coordinator_histories", &m.histories)
+	gauge("strait_store_bytes", &m.storeBytes)
+	gauge("strait_store_in_use_bytes", &m.storeUsed)
+	gauge("strait_store_quota_bytes", &m.storeQuota)
+	gauge("strait_store_nearly_full", &m.storeNearFull)
 	for _, p := range phases {
 		m.jobs[p] = &atomic.Int64{}
 		gauge(`strait_coordinator_jobs{phase="`+string(p)+`"}`, m.jobs[p])

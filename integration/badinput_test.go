@@ -373,7 +373,7 @@ func TestEtcdUnreachable(t *testing.T) {
 		at := closed
 		port := "(dial tcp " + closed + ": connect: connection refused)"
 		if strings.Contains(strings.Join(p.Cmd.Args, " "), ln.Addr().String()) {
-			at, port = ln.Addr().String(), "(the port is open; does it want TLS?)"
+			at, port = ln.Addr().String(), "(the port is open; is it the one for clients, and does it want TLS?)"
 		}
 		r := p.Wait(t, limit)
 		want := fmt.Sprintf("etcd unreachable: no answer from %s %s; start etcd there or name the right endpoints with --etcd-endpoints; "+

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -23,6 +24,12 @@ var (
 	// ErrRefused: the store or this package refused the call. Nothing was written; the same call
 	// will be refused again.
 	ErrRefused = errors.New("refused")
+	// ErrAuth: the store does not know the user, the password is wrong, or the user may not touch these keys.
+	// It is an ErrRefused too.
+	ErrAuth = errors.New("not permitted")
+	// ErrNoSpace: etcd's database reached its quota and takes no writes and no new leases. Nothing was written. It
+	// passes when somebody makes space; leases are renewed meanwhile.
+	ErrNoSpace = errors.New("etcd is full")
 	// ErrLeaseNotFound: the lease is gone for good.
 	ErrLeaseNotFound = errors.New("lease not found")
 	// ErrCompacted: the revision asked for is no longer kept. List again.
@@ -114,7 +121,10 @@ func callError(what, key string, err error, write bool) error {
 		return fmt.Errorf("kv: %s: %w", name, ErrCompacted)
 	}
 	if errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrGRPCNoSpace) {
-		return fmt.Errorf("kv: %s: %w: %w; etcd's database reached its quota: compact and defragment it (etcdctl compact, defrag, alarm disarm) or raise the quota", name, ErrRefused, err)
+		return fmt.Errorf("kv: %s: %w: its database reached its quota; delete what is not needed, then etcdctl compact, defrag and alarm disarm, or raise the quota (etcd.quota of an embedded etcd)", name, ErrNoSpace)
+	}
+	if unauthorised(err) {
+		return fmt.Errorf("kv: %s: %w", name, &authError{err})
 	}
 	if definite(err) {
 		return fmt.Errorf("kv: %s: %w: %w", name, ErrRefused, err)
@@ -123,6 +133,45 @@ func callError(what, key string, err error, write bool) error {
 		return fmt.Errorf("kv: %s: %w: %w", name, ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("kv: %s: %w", name, err)
+}
+
+// authError is a refusal that credentials or rights would lift.
+type authError struct{ err error }
+
+// Error implements error.
+func (a *authError) Error() string {
+	remedy := "check etcd.username and etcd.password or etcd.password-file"
+	switch {
+	case is(a.err, rpctypes.ErrGRPCUserEmpty):
+		remedy = "this etcd wants a user: set etcd.username, and etcd.password or etcd.password-file"
+	case is(a.err, rpctypes.ErrGRPCAuthNotEnabled):
+		remedy = "this etcd has no users: leave etcd.username and etcd.password away"
+	case is(a.err, rpctypes.ErrGRPCPermissionDenied):
+		remedy = "the user (etcd.username, else the name in the certificate) needs a role that reads and writes everything below etcd.prefix"
+	}
+	return fmt.Sprintf("%v: %v; %s", ErrAuth, a.err, remedy)
+}
+
+// Unwrap gives ErrAuth, ErrRefused and the cause.
+func (a *authError) Unwrap() []error { return []error{ErrAuth, ErrRefused, a.err} }
+
+// authErrors are the answers of etcd's authentication, as they cross the wire.
+var authErrors = []error{rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCAuthFailed, rpctypes.ErrGRPCPermissionDenied,
+	rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthNotEnabled, rpctypes.ErrGRPCInvalidAuthMgmt, rpctypes.ErrGRPCAuthOldRevision}
+
+func unauthorised(err error) bool {
+	return slices.ContainsFunc(authErrors, func(known error) bool { return is(err, known) })
+}
+
+// is compares an error of the store with one of rpctypes, by the text that crosses the wire.
+func is(err, known error) bool {
+	want := rpctypes.ErrorDesc(known)
+	var ee rpctypes.EtcdError
+	if errors.As(err, &ee) {
+		return ee.Error() == want
+	}
+	st, ok := status.FromError(err)
+	return ok && st.Message() == want
 }
 
 // definite tells an answer of the store (it looked at the call and said no) from a missing one.

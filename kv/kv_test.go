@@ -438,7 +438,7 @@ func TestQuota(t *testing.T) {
 	for err == nil {
 		_, err = s.Txn(kvtest.Context(t), kv.Txn{Guards: []kv.Guard{kv.Absent("/none")}, Ops: []kv.Op{kv.Put("/big", big)}})
 	}
-	if !errors.Is(err, kv.ErrRefused) || errors.Is(err, kv.ErrUnknownOutcome) || !strings.Contains(err.Error(), "raise the quota") {
+	if !errors.Is(err, kv.ErrNoSpace) || errors.Is(err, kv.ErrUnknownOutcome) || !strings.Contains(err.Error(), "raise the quota") {
 		t.Fatal(err)
 	}
 }
@@ -455,8 +455,8 @@ func TestPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := kv.Config{Endpoints: e.Server.Endpoints(), Username: "root", Password: "wrong"}
-	for _, bad := range []kv.Config{c, {Endpoints: c.Endpoints}} {
-		if _, err := kv.Open(ctx, bad); !errors.Is(err, kv.ErrRefused) || !strings.Contains(err.Error(), "user, password") {
+	for _, bad := range []kv.Config{c, {Endpoints: c.Endpoints, Probe: "/a"}} {
+		if _, err := kv.Open(ctx, bad); !errors.Is(err, kv.ErrRefused) || !strings.Contains(err.Error(), "etcd.username") {
 			t.Fatal(err)
 		}
 	}

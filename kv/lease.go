@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -51,8 +51,9 @@ func (s *Store) Renew(ctx context.Context, id int64) (time.Duration, error) {
 	return time.Duration(ttl) * time.Second, nil
 }
 
-// renew is etcd's KeepAliveOnce without its loop, which repeats a failed send at once and without
-// end, however dead the connection is.
+// renew is etcd's KeepAliveOnce without its loop, which repeats a failed send at once and without end, however dead
+// the connection is. It asks on a stream that an earlier renewal has left: a new one costs an authentication, which
+// etcd makes slow on purpose, where users are on.
 func (s *Store) renew(ctx context.Context, id int64) (*etcdserverpb.ResponseHeader, int64, error) {
 	if s.cli.ActiveConnection() == nil { // a client of this process: no connection that could fail
 		resp, err := s.cli.KeepAliveOnce(ctx, clientv3.LeaseID(id))
@@ -61,21 +62,81 @@ func (s *Store) renew(ctx context.Context, id int64) (*etcdserverpb.ResponseHead
 		}
 		return resp.ResponseHeader, resp.TTL, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := clientv3.RetryLeaseClient(s.cli).LeaseKeepAlive(ctx)
+	if r := s.renewals.take(); r != nil {
+		resp, err := r.ask(ctx, id)
+		if err == nil {
+			s.renewals.leave(r)
+			return resp.Header, resp.TTL, nil
+		}
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		// It broke since, or what it was opened with counts no more (a token that has ended).
+	}
+	r := &renewal{}
+	r.ctx, r.cancel = context.WithCancel(s.ctx)
+	stop := context.AfterFunc(ctx, r.cancel)
+	stream, err := clientv3.RetryLeaseClient(s.cli).LeaseKeepAlive(r.ctx)
+	if !stop() && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		r.cancel()
+		return nil, 0, err
+	}
+	r.stream = stream
+	resp, err := r.ask(ctx, id)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: id}); err != nil && err != io.EOF {
-		return nil, 0, err // EOF: Recv below has the reason
-	}
-	resp, err := stream.Recv()
-	if err != nil {
-		return nil, 0, err
-	}
-	_ = stream.CloseSend()
+	s.renewals.leave(r)
 	return resp.Header, resp.TTL, nil
+}
+
+// renewal is an open keep-alive stream. Nothing is under way on one that is idle.
+type renewal struct {
+	stream etcdserverpb.Lease_LeaseKeepAliveClient
+	ctx    context.Context // of the stream, ends with the store
+	cancel context.CancelFunc
+}
+
+// ask renews a lease. After an error the stream is over.
+func (r *renewal) ask(ctx context.Context, id int64) (*etcdserverpb.LeaseKeepAliveResponse, error) {
+	stop := context.AfterFunc(ctx, r.cancel)
+	_ = r.stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: id}) // Recv has the reason where it fails
+	resp, err := r.stream.Recv()
+	if !stop() && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		r.cancel()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// renewals are the idle keep-alive streams of a store: as many as sessions have renewed at once.
+type renewals struct {
+	mu   sync.Mutex
+	idle []*renewal
+}
+
+func (p *renewals) take() *renewal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return nil
+	}
+	r := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return r
+}
+
+func (p *renewals) leave(r *renewal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, r)
 }
 
 // Revoke ends a lease and deletes its keys now. A lease already gone is no error. Called by

@@ -3,8 +3,10 @@ package kv
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -23,6 +25,9 @@ import (
 // Defaults of Config.
 const (
 	DefaultDialTimeout = 5 * time.Second
+	// ClusterDialTimeout is the default for several endpoints: one of them may be electing its leader.
+	ClusterDialTimeout = 15 * time.Second
+	openTry            = 3 * time.Second // a request that met no leader is forgotten, and asked anew
 	DefaultCallTimeout = 5 * time.Second
 
 	// A page of List has as many keys as come to pageBytes if they are like those of the page before, within bounds.
@@ -35,10 +40,12 @@ const (
 // Config says which etcd, and how long to wait for it.
 type Config struct {
 	Endpoints []string    // "host:port" or a URL; not used with Client
-	TLS       *tls.Config // nil: plain
+	TLS       *tls.Config // nil: plain. ServerName counts for all endpoints; empty: the host of each
 	Username  string
 	Password  string
-	// DialTimeout bounds Open; 0 means DefaultDialTimeout.
+	// Probe is a key that Open reads to see whether this user may; empty: Open sees only whether etcd answers.
+	Probe string
+	// DialTimeout bounds Open; 0 means DefaultDialTimeout, ClusterDialTimeout for several endpoints.
 	DialTimeout time.Duration
 	// CallTimeout bounds each call, a shorter deadline of the context counts; 0 means
 	// DefaultCallTimeout.
@@ -57,6 +64,8 @@ type Store struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 
+	renewals renewals
+
 	mu      sync.Mutex
 	cluster uint64
 	rev     int64
@@ -64,10 +73,13 @@ type Store struct {
 }
 
 // Open connects and proves with a read that the store answers. Errors: ErrUnreachable naming the
-// endpoints, ErrRefused (password, rights).
+// endpoints, ErrAuth (password, rights).
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.DialTimeout <= 0 {
 		c.DialTimeout = DefaultDialTimeout
+		if len(c.Endpoints) > 1 {
+			c.DialTimeout = ClusterDialTimeout
+		}
 	}
 	if c.CallTimeout <= 0 {
 		c.CallTimeout = DefaultCallTimeout
@@ -85,19 +97,43 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, openError(c, err)
 		}
 	}
-	resp, err := s.cli.Get(ctx, "\x00", clientv3.WithCountOnly())
-	if err != nil {
-		_ = s.Close()
-		return nil, openError(c, err)
+	for {
+		try, cancel := context.WithTimeout(ctx, openTry)
+		var err error
+		s.cluster, s.rev, err = s.now(try, c.Probe)
+		cancel()
+		switch {
+		case err == nil:
+			return s, nil
+		case ctx.Err() != nil || definite(err) || unauthorised(err):
+			_ = s.Close()
+			return nil, openError(c, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	s.cluster, s.rev = resp.Header.ClusterId, resp.Header.Revision
-	return s, nil
+}
+
+// now asks, linearizably, for the cluster's id and its revision. It reads key, or nothing where that is empty: a
+// user who may only touch some keys may ask too.
+func (s *Store) now(ctx context.Context, key string) (cluster uint64, rev int64, err error) {
+	txn := s.cli.Txn(ctx)
+	if key != "" {
+		txn = txn.Then(clientv3.OpGet(key, clientv3.WithCountOnly()))
+	}
+	resp, err := txn.Commit()
+	if err != nil {
+		return 0, 0, err
+	}
+	return resp.Header.ClusterId, resp.Header.Revision, nil
 }
 
 func dial(c Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints:   c.Endpoints,
-		TLS:         c.TLS,
+		TLS:         verifying(c.TLS),
 		Username:    c.Username,
 		Password:    c.Password,
 		DialTimeout: c.DialTimeout,
@@ -116,13 +152,35 @@ func dial(c Config) (*clientv3.Client, error) {
 	})
 }
 
+// verifying makes ServerName count: gRPC puts the host of each endpoint in its place.
+func verifying(c *tls.Config) *tls.Config {
+	if c == nil || c.ServerName == "" {
+		return c
+	}
+	name := c.ServerName
+	c = c.Clone()
+	c.InsecureSkipVerify = true // the standard check, which is made below with the name that was asked for
+	c.VerifyConnection = func(cs tls.ConnectionState) error {
+		o := x509.VerifyOptions{Roots: c.RootCAs, DNSName: name, Intermediates: x509.NewCertPool()}
+		for _, cert := range cs.PeerCertificates[1:] {
+			o.Intermediates.AddCert(cert)
+		}
+		_, err := cs.PeerCertificates[0].Verify(o)
+		return err
+	}
+	return c
+}
+
 func openError(c Config, err error) error {
 	where := strings.Join(c.Endpoints, ", ")
 	if c.Client != nil {
 		where = "in this process"
 	}
+	if unauthorised(err) {
+		return fmt.Errorf("kv: etcd at %s: %w", where, &authError{err})
+	}
 	if definite(err) {
-		return fmt.Errorf("kv: etcd at %s: %w: %w; check user, password and rights", where, ErrRefused, err)
+		return fmt.Errorf("kv: etcd at %s: %w: %w", where, ErrRefused, err)
 	}
 	if c.Client == nil {
 		where += probe(c)
@@ -144,21 +202,45 @@ func (u *unreachable) Error() string {
 // Unwrap gives ErrUnreachable and the cause.
 func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.err} }
 
-// probe finds the words that gRPC swallows: refused, no such host, or a port that is open and mute.
+// probe finds the words that gRPC swallows: refused, no such host, TLS where none is spoken or the other way round,
+// a certificate that one side does not accept.
 func probe(c Config) string {
 	addr := c.Endpoints[0]
 	if u, err := url.Parse(addr); err == nil && u.Host != "" {
 		addr = u.Host
 	}
-	conn, err := net.DialTimeout("tcp", addr, min(time.Second, c.DialTimeout))
+	limit := min(time.Second, c.DialTimeout)
+	conn, err := net.DialTimeout("tcp", addr, limit)
 	if err != nil {
 		return fmt.Sprintf(" (%v)", err)
 	}
-	_ = conn.Close()
-	if c.TLS == nil {
-		return " (the port is open; does it want TLS?)"
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	conf := &tls.Config{InsecureSkipVerify: true} // only to learn whether it speaks TLS; nothing is sent
+	if c.TLS != nil {
+		if conf = c.TLS.Clone(); conf.ServerName == "" {
+			conf.ServerName, _, _ = net.SplitHostPort(addr)
+		}
 	}
-	return " (the port is open; is it the one for clients, and does it speak TLS with this certificate?)"
+	conf.NextProtos = []string{"h2"}
+	secure := tls.Client(conn, conf)
+	err = secure.Handshake()
+	if err == nil && c.TLS != nil { // a server that refuses our certificate says so in place of its first bytes
+		_, err = secure.Read(make([]byte, 1))
+	}
+	var plain tls.RecordHeaderError
+	var timeout net.Error
+	switch {
+	case c.TLS == nil && err == nil:
+		return " (it speaks TLS; set etcd.tls.ca, and etcd.tls.cert and etcd.tls.key where it wants to know its clients)"
+	case c.TLS == nil || errors.As(err, &timeout) && timeout.Timeout():
+		return " (the port is open; is it the one for clients, and does it want TLS?)"
+	case errors.As(err, &plain), errors.Is(err, io.EOF):
+		return " (it does not speak TLS; leave etcd.tls.ca, etcd.tls.cert and etcd.tls.key away)"
+	case err != nil:
+		return fmt.Sprintf(" (%v; check etcd.tls.ca, etcd.tls.cert, etcd.tls.key and etcd.tls.server-name)", err)
+	}
+	return " (the port is open and speaks TLS with this certificate)"
 }
 
 // Close ends the client. Calls and watches in flight return with an error. Sessions and mirrors
@@ -368,11 +450,11 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer done()
-	resp, err := s.cli.Get(cctx, "\x00", clientv3.WithCountOnly())
+	cluster, rev, err := s.now(cctx, "")
 	if err != nil {
 		return 0, callError("read revision", "", s.because(ctx, err), false)
 	}
-	return resp.Header.Revision, s.observe(resp.Header, mark)
+	return rev, s.observe(&etcdserverpb.ResponseHeader{ClusterId: cluster, Revision: rev}, mark)
 }
 
 // Status is how full and how new the store is.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -55,6 +56,7 @@ type Config struct {
 	HandOver time.Duration
 
 	Codec   string          // between workers: none, s2, zstd; empty: s2 between hosts, none on loopback
+	TLS     *tls.Config     // between workers, both ends of it; nil: plain TCP
 	Storage Storage         // nil: only what fits into keys
 	Keys    *secret.Keyring // of the fleet, to open sealed options; nil: none
 	// Registered is told each incarnation before it takes work; nil: nobody is told.

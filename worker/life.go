@@ -118,7 +118,7 @@ func openSession(ctx context.Context, cfg *Config) (*session.Session, error) {
 func (l *life) run(ctx, gctx context.Context, g *errgroup.Group, w *Worker) error {
 	net, err := shuffle.Listen(shuffle.Config{
 		Cluster: fmt.Sprintf("%x%s", l.cfg.Store.ClusterID(), l.cfg.Tree.Prefix()), Worker: l.cfg.Name,
-		Listen: l.cfg.DataListen, Codec: l.cfg.Codec, MemoryBytes: l.cfg.Memory, Log: l.log,
+		Listen: l.cfg.DataListen, Codec: l.cfg.Codec, MemoryBytes: l.cfg.Memory, Log: l.log, TLS: l.cfg.TLS,
 	})
 	if err != nil {
 		return err

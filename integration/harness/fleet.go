@@ -2,7 +2,9 @@ package harness
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +33,12 @@ type Options struct {
 	Panics      bool     // a panic is part of the test
 	// Hands: the test writes keys that no role would write, so that its history says nothing of the roles.
 	Hands bool
+
+	Members  int         // coordinators whose embedded servers form one etcd; 0: one coordinator, c1
+	Settings string      // settings file of every process; "": none
+	TLS      *tls.Config // the fleet's etcd wants it; the processes have theirs from Settings
+	Username string      // likewise
+	Password string
 }
 
 // Fleet is one coordinator with its embedded etcd and some workers.
@@ -45,6 +53,9 @@ type Fleet struct {
 	histDB  *kv.Store
 	env     []string
 	Members []string // names of the workers started so far
+
+	members []member
+	taken   []net.Listener
 }
 
 var readyLine = regexp.MustCompile(`(?m)^(?:coordinator|worker) (\S+) ready(?:: |$)(.*)$`)
@@ -54,7 +65,11 @@ func Start(t testing.TB, opt Options) *Fleet {
 	t.Helper()
 	f := &Fleet{t: t, Dir: t.TempDir(), opt: opt, procs: map[string]*Process{}, env: opt.Env}
 	t.Cleanup(f.stop)
-	f.StartCoordinator("127.0.0.1:0")
+	if opt.Members > 0 {
+		f.startMembers()
+	} else {
+		f.StartCoordinator("127.0.0.1:0")
+	}
 	f.record()
 	for i := range opt.Workers {
 		f.StartWorker(fmt.Sprintf("w%d", i+1))
@@ -142,7 +157,7 @@ func (f *Fleet) StartWorkerAt(etcd, name string, more ...string) {
 
 func (f *Fleet) start(name string, args []string) {
 	f.t.Helper()
-	p := Command(f.t, f.Dir, args...)
+	p := Command(f.t, f.Dir, f.settings(args)...)
 	p.Cmd.Env = append(p.Cmd.Env, f.env...)
 	if err := p.Cmd.Start(); err != nil {
 		f.t.Fatal(err)
@@ -224,7 +239,15 @@ func (f *Fleet) signal(name string, s syscall.Signal, wait bool) {
 
 // Args puts the fleet's etcd in front of the words of a command.
 func (f *Fleet) Args(args ...string) []string {
-	return append([]string{"--etcd-endpoints", f.Etcd}, args...)
+	return append([]string{"--etcd-endpoints", f.Etcd}, f.settings(args)...)
+}
+
+// settings puts the fleet's settings file in front of the words of a command.
+func (f *Fleet) settings(args []string) []string {
+	if f.opt.Settings == "" {
+		return args
+	}
+	return append([]string{"--settings", f.opt.Settings}, args...)
 }
 
 // Stctl runs a command against the fleet.
@@ -239,7 +262,7 @@ func (f *Fleet) Store() *kv.Store {
 	if f.store == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 		defer cancel()
-		s, err := kv.Open(ctx, kv.Config{Endpoints: strings.Split(f.Etcd, ",")})
+		s, err := kv.Open(ctx, f.etcd())
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -279,12 +302,17 @@ func (f *Fleet) record() {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	var err error
-	if f.histDB, err = kv.Open(ctx, kv.Config{Endpoints: strings.Split(f.Etcd, ",")}); err != nil {
+	if f.histDB, err = kv.Open(ctx, f.etcd()); err != nil {
 		f.t.Fatal(err)
 	}
 	if f.hist, err = history.Record(ctx, f.histDB, keys.New("")); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// etcd is how this test reaches the fleet's etcd.
+func (f *Fleet) etcd() kv.Config {
+	return kv.Config{Endpoints: strings.Split(f.Etcd, ","), TLS: f.opt.TLS, Username: f.opt.Username, Password: f.opt.Password}
 }
 
 // History is the recording of the fleet's keys. It is checked when the fleet stops.
@@ -327,3 +355,6 @@ func (f *Fleet) stop() {
 	}
 	_ = os.RemoveAll(f.Dir)
 }
+
+// Options are what the fleet was started with.
+func (f *Fleet) Options() Options { return f.opt }

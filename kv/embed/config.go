@@ -8,12 +8,14 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 )
 
 // Defaults of Config.
 const (
 	// DefaultQuota bounds the database file in bytes.
-	DefaultQuota = 1 << 30
+	DefaultQuota = 2 << 30
 	// DefaultRetention is how far back a watch may resume without listing again.
 	DefaultRetention = 5 * time.Minute
 	// DefaultName is the member's name when none is given.
@@ -27,13 +29,21 @@ type Config struct {
 	// ListenClient is the "host:port" clients connect to; port 0 picks a free one, read it back
 	// from Endpoints. Empty means no client port at all: only Client of the same process.
 	ListenClient string
+	// AdvertiseClient is the "host:port" that etcd's member list tells of the client port; empty: ListenClient.
+	AdvertiseClient string
+	// ClientTLS and PeerTLS are the certificates of the two ports; without Cert they are plain. With a CA the
+	// client port wants a certificate of each client; members always know one another.
+	ClientTLS, PeerTLS TLS
 	// ListenPeer is the "host:port" other members connect to. Empty for a single member.
 	ListenPeer string
 	// Name is the member's name, unique in InitialCluster.
 	Name string
-	// InitialCluster lists all members as "name=host:port,name=host:port". Empty for a single
-	// member. Used the first time a data directory is opened.
+	// InitialCluster lists all members as "name=http://host:port,name=http://host:port", https with PeerTLS; the
+	// scheme may be left away. Empty for a single member. Used the first time a data directory is opened.
 	InitialCluster string
+	// Existing says that this member was added to a running cluster: its directory is empty, its data come from
+	// the others.
+	Existing bool
 	// ClusterToken must be equal on all members of InitialCluster and differ between clusters.
 	// A single member draws a random one.
 	ClusterToken string
@@ -49,6 +59,9 @@ type Config struct {
 	// NoFsync skips fsync. Only for stores that nobody reads after this process: after a crash of
 	// the machine the directory may be unreadable.
 	NoFsync bool
+	// Notice is told what an operator wants to know and etcd does not say: while Start waits for a quorum, every few
+	// seconds, how the other members are; when a full database was emptied.
+	Notice func(what string)
 	// StartTimeout bounds Start; 0 means 10 s for a single member. A cluster waits for its quorum
 	// as long as ctx allows.
 	StartTimeout time.Duration
@@ -88,21 +101,18 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.InitialCluster != "" {
-		found := false
-		for _, m := range strings.Split(c.InitialCluster, ",") {
-			name, addr, ok := strings.Cut(m, "=")
-			if !ok {
-				bad("InitialCluster: %q is not name=host:port", m)
-				continue
-			}
-			if _, _, err := net.SplitHostPort(addr); err != nil {
-				bad("InitialCluster: %q: %v", m, err)
-			}
-			found = found || name == c.Name
+		members, err := c.members()
+		if err != nil {
+			errs = append(errs, err)
 		}
-		if !found {
+		if members[c.Name] == "" {
 			bad("InitialCluster %q does not name this member %q", c.InitialCluster, c.Name)
 		}
+	}
+	c.ClientTLS.validate("ClientTLS", bad)
+	c.PeerTLS.validate("PeerTLS", bad)
+	if c.PeerTLS.Cert != "" && c.PeerTLS.CA == "" {
+		bad("PeerTLS has no CA: members know one another by it")
 	}
 	if c.QuotaBytes < 0 || c.CompactionRetention < 0 || c.StartTimeout < 0 {
 		bad("QuotaBytes, CompactionRetention and StartTimeout must not be negative")
@@ -120,6 +130,9 @@ func (c Config) withDefaults() Config {
 	if c.CompactionRetention == 0 {
 		c.CompactionRetention = DefaultRetention
 	}
+	if c.Notice == nil {
+		c.Notice = func(string) {}
+	}
 	if c.StartTimeout == 0 && c.single() {
 		c.StartTimeout = 10 * time.Second
 	}
@@ -128,4 +141,58 @@ func (c Config) withDefaults() Config {
 
 func (c Config) single() bool { return c.InitialCluster == "" }
 
-func httpURL(hostport string) url.URL { return url.URL{Scheme: "http", Host: hostport} }
+// TLS names the PEM files of a port.
+type TLS struct{ CA, Cert, Key string }
+
+func (t TLS) validate(name string, bad func(string, ...any)) {
+	if (t.Cert == "") != (t.Key == "") || t.CA != "" && t.Cert == "" {
+		bad("%s needs a certificate and its key together, a CA only beside them", name)
+	}
+}
+
+// info is t as etcd takes it.
+func (t TLS) info() transport.TLSInfo {
+	return transport.TLSInfo{CertFile: t.Cert, KeyFile: t.Key, TrustedCAFile: t.CA, ClientCertAuth: t.CA != ""}
+}
+
+// url is a listener's address as etcd takes it.
+func (t TLS) url(hostport string) url.URL {
+	u := url.URL{Scheme: "http", Host: hostport}
+	if t.Cert != "" {
+		u.Scheme = "https"
+	}
+	return u
+}
+
+// members takes InitialCluster apart: name to host:port.
+func (c Config) members() (map[string]string, error) {
+	out, seen := map[string]string{}, map[string]bool{}
+	want := c.PeerTLS.url("").Scheme
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("embed: InitialCluster: "+format, args...))
+	}
+	for _, m := range strings.Split(c.InitialCluster, ",") {
+		name, addr, ok := strings.Cut(strings.TrimSpace(m), "=")
+		scheme, host, has := strings.Cut(addr, "://")
+		if !has {
+			scheme, host = want, addr
+		}
+		_, port, err := net.SplitHostPort(strings.TrimSuffix(host, "/"))
+		switch host = strings.TrimSuffix(host, "/"); {
+		case !ok || name == "":
+			bad("%q is not name=http://host:port", m)
+		case err != nil || port == "" || port == "0":
+			bad("%q names no host:port", m)
+		case scheme != want && want == "http":
+			bad("%q: members without PeerTLS speak http", m)
+		case scheme != want:
+			bad("%q: members with PeerTLS speak https", m)
+		case out[name] != "" || seen[host]:
+			bad("%q: its name or its address stands there twice", m)
+		default:
+			out[name], seen[host] = host, true
+		}
+	}
+	return out, errors.Join(errs...)
+}

@@ -2,6 +2,7 @@ package embed_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 
 	"strait/kv"
 	"strait/kv/embed"
+	"strait/kv/kvtest"
 )
 
 const limit = 30 * time.Second
@@ -288,7 +290,139 @@ func TestValidate(t *testing.T) {
 	f(embed.Config{DataDir: "d", ListenClient: ":2379", ListenPeer: ":2380", Name: "a", InitialCluster: "a=h:2380,b=i:2380"})
 	f(embed.Config{ListenClient: "nonsense", QuotaBytes: -1}, "DataDir is empty", "nonsense", "negative") // all at once
 	f(embed.Config{DataDir: "d", ListenPeer: "h:0"}, "belong together", "fixed ports", "Name is empty", "needs a client port")
-	f(embed.Config{DataDir: "d", ListenClient: ":1", ListenPeer: ":2", Name: "c", InitialCluster: "a=h:1,b", NoFsync: true}, "does not name this member", `"b" is not name=host:port`, "throw-away")
+	f(embed.Config{DataDir: "d", ListenClient: ":1", ListenPeer: ":2", Name: "c", InitialCluster: "a=h:1,b", NoFsync: true}, "does not name this member", `"b" is not name=http://host:port`, "throw-away")
+}
+
+func TestValidateCluster(t *testing.T) {
+	f := func(list string, tls embed.TLS, want string) {
+		t.Helper()
+		c := embed.Config{DataDir: "d", ListenClient: ":2379", ListenPeer: ":2380", Name: "a", InitialCluster: list, PeerTLS: tls}
+		if err := c.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", list, err, want)
+		}
+	}
+	secure := embed.TLS{CA: "ca", Cert: "c", Key: "k"}
+	f("a=http://h:2380,b=http://i:2380", embed.TLS{}, "")
+	f("a=h:2380, b=i:2380/", embed.TLS{}, "")
+	f("a=https://h:2380,b=i:2380", secure, "")
+	f("a=https://h:2380,b=i:2380", embed.TLS{}, "speak http")
+	f("a=http://h:2380,b=i:2380", secure, "speak https")
+	f("a=h:1,a=i:1", embed.TLS{}, "twice")
+	f("a=h:1,b=h:1", embed.TLS{}, "twice")
+	f("a=h,b=h:1", embed.TLS{}, "names no host:port")
+	f("a=h:1", embed.TLS{Cert: "c", Key: "k"}, "PeerTLS has no CA")
+	f("a=h:1", embed.TLS{Cert: "c"}, "its key together")
+}
+
+// member starts one member of a list; err says how it went.
+func member(t *testing.T, ctx context.Context, c embed.Config) (*embed.Server, error) {
+	s, err := embed.Start(ctx, c)
+	if s != nil {
+		t.Cleanup(s.Close)
+	}
+	return s, err
+}
+
+// TestClusterWithTLS: members and clients know one another by certificates.
+func TestClusterWithTLS(t *testing.T) {
+	certs := kvtest.NewCerts(t)
+	files := embed.TLS{CA: certs.CA, Cert: certs.Cert, Key: certs.Key}
+	addrs := freePorts(t, 3)
+	list := fmt.Sprintf("m0=https://%s,m1=https://%s,m2=https://%s", addrs[0], addrs[1], addrs[2])
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	servers := make([]*embed.Server, 3)
+	var g errgroup.Group
+	for i, a := range addrs {
+		g.Go(func() (err error) {
+			servers[i], err = member(t, ctx, embed.Config{DataDir: t.TempDir(), ListenClient: "127.0.0.1:0", ListenPeer: a,
+				Name: fmt.Sprintf("m%d", i), InitialCluster: list, ShortTicks: true, PeerTLS: files, ClientTLS: files})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, kv.Config{Endpoints: servers[0].Endpoints(), TLS: certs.TLS(t)})
+	if err := put(s, "/a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	other := kvtest.NewCerts(t)
+	for name, conf := range map[string]*tls.Config{"plain": nil, "another authority's": other.TLS(t)} {
+		if _, err := kv.Open(ctx, kv.Config{Endpoints: servers[0].Endpoints(), TLS: conf, DialTimeout: time.Second}); !errors.Is(err, kv.ErrUnreachable) {
+			t.Errorf("%s client: %v", name, err)
+		}
+	}
+}
+
+// TestForeignMember: a member that can never join is told so at once; the others are not disturbed by it.
+func TestForeignMember(t *testing.T) {
+	addrs := freePorts(t, 4)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	list := "a=" + addrs[0] + ",b=" + addrs[1] + ",c=" + addrs[2]
+	of := func(name, at string, change func(*embed.Config)) embed.Config {
+		c := embed.Config{DataDir: t.TempDir(), ListenClient: "127.0.0.1:0", ListenPeer: at, Name: name, InitialCluster: list, ShortTicks: true}
+		change(&c)
+		return c
+	}
+	waits := make(chan string, 1)
+	var g errgroup.Group
+	g.Go(func() error {
+		_, err := member(t, ctx, of("a", addrs[0], func(c *embed.Config) {
+			c.Notice = func(s string) {
+				select {
+				case waits <- s:
+				default:
+				}
+			}
+		}))
+		return err
+	})
+	if s := <-waits; !strings.Contains(s, "b ("+addrs[1]+"): dial tcp") || !strings.Contains(s, "connection refused") {
+		t.Error(s)
+	}
+	g.Go(func() error {
+		_, err := member(t, ctx, of("b", addrs[1], func(*embed.Config) {}))
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	f := func(what string, change func(*embed.Config)) {
+		t.Helper()
+		_, err := member(t, ctx, of("c", addrs[2], change))
+		if !errors.Is(err, embed.ErrForeign) || !strings.Contains(err.Error(), "a ("+addrs[0]+"), b ("+addrs[1]+"): belong to another cluster") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f("another token", func(c *embed.Config) { c.ClusterToken = "another" })
+	f("another list", func(c *embed.Config) { c.InitialCluster = list + ",d=" + addrs[3] })
+	if _, err := member(t, ctx, of("c", addrs[2], func(*embed.Config) {})); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDirectoryOfAnother: a directory of one member does not become a cluster's, nor the other way round.
+func TestDirectoryOfAnother(t *testing.T) {
+	addrs := freePorts(t, 2)
+	dir := t.TempDir()
+	start(t, embed.Config{DataDir: dir, NoFsync: true}).Close()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c := embed.Config{DataDir: dir, ListenClient: "127.0.0.1:0", ListenPeer: addrs[0], Name: "a", InitialCluster: "a=" + addrs[0] + ",b=" + addrs[1], ShortTicks: true}
+	if _, err := member(t, ctx, c); err == nil || !strings.Contains(err.Error(), "an etcd of one member") {
+		t.Error(err)
+	}
+	c.DataDir = t.TempDir()
+	short, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	if _, err := member(t, short, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := member(t, ctx, embed.Config{DataDir: c.DataDir}); err == nil || !strings.Contains(err.Error(), "a member of a cluster of 2") {
+		t.Error(err)
+	}
 }
 
 func freePorts(t *testing.T, n int) []string {

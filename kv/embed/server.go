@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,6 +85,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		_ = lock.Close()
 		return nil, err
 	}
+	members := len(s.etcd.Server.Cluster().Members())
 	for _, l := range s.etcd.Clients {
 		s.eps = append(s.eps, l.Addr().String())
 	}
@@ -93,7 +96,11 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		case <-s.gone:
 		}
 	})
-	if err := s.ready(ctx, c.single()); err != nil {
+	err = s.belongs(c, members)
+	if err == nil {
+		err = s.ready(ctx, c)
+	}
+	if err != nil {
 		if s.Err() == nil {
 			s.etcd.Server.HardStop() // no leadership to hand over
 		}
@@ -103,6 +110,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		}
 		return nil, fmt.Errorf("embed: etcd in %s: %w", c.DataDir, err)
 	}
+	s.watch.Go(func() { s.maintain(c) })
 	return s, nil
 }
 
@@ -167,8 +175,12 @@ func (s *Server) etcdConfig(c Config) *embed.Config {
 	}
 	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
 	if c.ListenClient != "" {
-		ec.ListenClientUrls = []url.URL{httpURL(c.ListenClient)}
-		ec.AdvertiseClientUrls = []url.URL{httpURL(c.ListenClient)}
+		ec.ListenClientUrls = []url.URL{c.ClientTLS.url(c.ListenClient)}
+		ec.AdvertiseClientUrls = ec.ListenClientUrls
+		if c.AdvertiseClient != "" {
+			ec.AdvertiseClientUrls = []url.URL{c.ClientTLS.url(c.AdvertiseClient)}
+		}
+		ec.ClientTLSInfo = c.ClientTLS.info()
 	}
 	if c.single() {
 		// No peers, so no peer port; the address below is only the member's name in its own log.
@@ -178,16 +190,19 @@ func (s *Server) etcdConfig(c Config) *embed.Config {
 		ec.InitialClusterToken = rand.Text()
 		return ec
 	}
-	ec.ListenPeerUrls, ec.AdvertisePeerUrls = []url.URL{httpURL(c.ListenPeer)}, []url.URL{httpURL(c.ListenPeer)}
-	members := strings.Split(c.InitialCluster, ",")
-	for i, m := range members {
-		name, addr, _ := strings.Cut(m, "=")
-		members[i] = name + "=http://" + addr
-		if name == c.Name { // what others dial, which is not always what we listen on
-			ec.AdvertisePeerUrls = []url.URL{httpURL(addr)}
-		}
+	ec.ListenPeerUrls, ec.PeerTLSInfo = []url.URL{c.PeerTLS.url(c.ListenPeer)}, c.PeerTLS.info()
+	members, _ := c.members() // Validate has seen it
+	// What others dial is not always what we listen on.
+	ec.AdvertisePeerUrls = []url.URL{c.PeerTLS.url(members[c.Name])}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		at := c.PeerTLS.url(members[name])
+		list = append(list, name+"="+at.String())
 	}
-	ec.InitialCluster = strings.Join(members, ",")
+	ec.InitialCluster = strings.Join(list, ",")
+	if c.Existing {
+		ec.ClusterState = embed.ClusterStateFlagExisting
+	}
 	ec.InitialClusterToken = c.ClusterToken
 	if ec.InitialClusterToken == "" {
 		ec.InitialClusterToken = "strait"
@@ -213,8 +228,16 @@ func (b boundStream) Context() context.Context { return b.ctx }
 
 // ready waits until the member serves. The only member of a cluster does not wait for its election
 // timeout: it tells itself to campaign, as a leader that hands over would.
-func (s *Server) ready(ctx context.Context, single bool) error {
-	srv := s.etcd.Server
+func (s *Server) ready(ctx context.Context, c Config) error {
+	srv, single := s.etcd.Server, c.single()
+	looks := make(chan error, 1)
+	if !single {
+		look, stop := context.WithCancel(ctx)
+		var looking sync.WaitGroup
+		defer looking.Wait()
+		defer stop()
+		looking.Go(func() { looks <- s.lookAtPeers(look, c) })
+	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -225,6 +248,10 @@ func (s *Server) ready(ctx context.Context, single bool) error {
 		select {
 		case <-srv.ReadyNotify():
 			return nil
+		case err := <-looks:
+			if err != nil {
+				return err
+			}
 		case <-s.gone:
 			return s.Err()
 		case <-srv.StopNotify():
@@ -262,7 +289,7 @@ func startError(c Config, err error) error {
 	if errors.As(err, &op) {
 		return fmt.Errorf("embed: etcd cannot listen on %s: %w", c.ListenClient, err)
 	}
-	return fmt.Errorf("embed: etcd in %s: %w", c.DataDir, err)
+	return fmt.Errorf("embed: etcd in %s: %w%s", c.DataDir, err, clusterRemedy(err))
 }
 
 // Endpoints returns the client addresses, "host:port", with the real port; empty without ListenClient.

@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -159,12 +161,17 @@ func (l *outLink) shake(plain net.Conn) (w wire.Welcome, conn net.Conn, err erro
 	if err != nil {
 		return w, nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		if err := secure.Handshake(); err != nil {
+			return w, nil, l.secureError(err)
+		}
+	}
 	if _, err = conn.Write(hello); err != nil {
-		return w, nil, err
+		return w, nil, l.secureError(err)
 	}
 	head, payload, err := wire.ReadFrame(conn)
 	if err != nil {
-		return w, nil, err
+		return w, nil, l.secureError(err)
 	}
 	if head.Kind != wire.KindWelcome {
 		return w, nil, fmt.Errorf("%w: a %s frame for an answer to the hello", wire.ErrCorrupt, head.Kind)
@@ -179,6 +186,37 @@ func (l *outLink) shake(plain net.Conn) (w wire.Welcome, conn net.Conn, err erro
 		return w, nil, fmt.Errorf("worker %s at %s %w the connection: %s", l.peer, l.addr, errRefused, w.Reason)
 	}
 	return w, conn, nil
+}
+
+// secureError says what about TLS is behind a hello that was not answered. What no further try will change is a
+// refusal.
+func (l *outLink) secureError(err error) error {
+	const check = "check worker.data.tls.ca, worker.data.tls.cert and worker.data.tls.key on both"
+	var plain tls.RecordHeaderError
+	var wrong *tls.CertificateVerificationError
+	var alert tls.AlertError
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET):
+	case l.a.s.cfg.TLS != nil: // or it is going down; that passes
+		return fmt.Errorf("it closes the connection in the TLS handshake; worker.data.tls has to be set there too: %w", err)
+	default:
+		return fmt.Errorf("it closes the connection without an answer; if it has worker.data.tls, this worker needs it too: %w", err)
+	}
+	switch {
+	case errors.As(err, &plain):
+		return fmt.Errorf("%w: worker %s at %s does not speak TLS; set worker.data.tls on all workers or on none", errRefused, l.peer, l.addr)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%w: the certificate of worker %s at %s: %w; %s", errRefused, l.peer, l.addr, wrong.Err, check)
+	case errors.As(err, &alert), isAlert(err):
+		return fmt.Errorf("%w: worker %s at %s does not accept the certificate of this one: %w; %s", errRefused, l.peer, l.addr, err, check)
+	}
+	return err
+}
+
+// isAlert says whether the other end sent a TLS alert: crypto/tls has no type for one that was received.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // choose is the codec for a connection: the setting, else none within a host and s2 between hosts.

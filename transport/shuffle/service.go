@@ -20,6 +20,8 @@ import (
 
 // Service is the data plane of one worker process.
 type Service struct {
+	insecure atomic.Int64 // when a connection without TLS was last told of
+
 	cfg      Config
 	codec    wire.Codec // meaningful unless cfg.Codec is empty
 	listener net.Listener

@@ -76,20 +76,26 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSAgainstPlain: a worker without TLS does not get in, and says so.
-func TestTLSAgainstPlain(t *testing.T) {
-	conf := selfSigned(t)
-	f := newFleet(t, 2, twoWay(), fleetOptions{config: func(w string, c *Config) {
-		c.SilentAfter = 300 * time.Millisecond
-		if w == "w1" {
-			c.TLS = conf
+// TestTLSRefuses: workers that do not share TLS do not meet, and each says which setting to look at.
+func TestTLSRefuses(t *testing.T) {
+	ours, theirs := selfSigned(t), selfSigned(t)
+	silent := ours.Clone()
+	silent.Certificates = nil
+	f := func(name string, w0, w1 *tls.Config, want string) {
+		t.Helper()
+		f := newFleet(t, 2, twoWay(), fleetOptions{config: func(w string, c *Config) {
+			c.SilentAfter = 300 * time.Millisecond
+			c.TLS = map[string]*tls.Config{"w0": w0, "w1": w1}[w]
+		}})
+		defer f.stop()
+		ctx, cancel := context.WithTimeout(f.ctx, 2*time.Second)
+		defer cancel()
+		if err := f.attempts["w0"].Connect(ctx); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "worker.data.tls") {
+			t.Errorf("%s: %v, want %s", name, err, want)
 		}
-	}})
-	defer f.stop()
-	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
-	defer cancel()
-	err := f.attempts["w0"].Connect(ctx)
-	if err == nil || !strings.Contains(err.Error(), "connecting to worker") {
-		t.Errorf("%v", err)
 	}
+	f("plain to TLS", nil, ours, "this worker needs it too")
+	f("TLS to plain", ours, nil, "has to be set there too")
+	f("another authority", ours, theirs, "the certificate of worker w1")
+	f("no certificate", silent, ours, "does not accept the certificate of this one")
 }

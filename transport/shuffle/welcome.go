@@ -10,13 +10,30 @@ import (
 	"strait/transport/wire"
 )
 
+// warnInsecure tells of a connection that does not speak TLS, or without a certificate that counts: of one in ten
+// seconds, since anybody can open some.
+func (s *Service) warnInsecure(conn net.Conn, err error) {
+	now := time.Now().UnixNano()
+	if last := s.insecure.Load(); now-last < int64(10*time.Second) || !s.insecure.CompareAndSwap(last, now) {
+		return
+	}
+	s.log.Warn("data connection refused: worker.data.tls has to be set on all workers or on none, with certificates of one authority",
+		"worker", s.cfg.Worker, "from", conn.RemoteAddr().String(), "err", err)
+}
+
 // welcome reads the hello of an accepted connection, answers it and hands the connection to its attempt.
 func (s *Service) welcome(conn net.Conn) {
 	plain := conn
 	defer s.endShake(plain)
 	conn.SetDeadline(time.Now().Add(s.cfg.SilentAfter))
 	if s.cfg.TLS != nil {
-		conn = tls.Server(conn, s.cfg.TLS)
+		secure := tls.Server(conn, s.cfg.TLS)
+		if err := secure.Handshake(); err != nil {
+			s.warnInsecure(plain, err)
+			plain.Close()
+			return
+		}
+		conn = secure
 	}
 	head, payload, err := wire.ReadFrame(conn)
 	if err == nil && head.Kind != wire.KindHello {

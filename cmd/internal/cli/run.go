@@ -19,6 +19,8 @@ import (
 	"strait/cmd/internal/settings"
 	"strait/coordinator"
 	"strait/coordinator/api/client"
+	"strait/kv"
+	"strait/kv/embed"
 	"strait/kv/record"
 	"strait/plan"
 	"strait/worker"
@@ -70,7 +72,7 @@ func runJob(c *cli.Context) error {
 	// The process ends with the job, not with the interrupt: that only wishes the job cancelled.
 	alive, end := context.WithCancel(context.WithoutCancel(c.Context))
 	defer end()
-	e, err := startEmbedded(alive, c.String("data-dir"), "")
+	e, err := startEmbedded(alive, c.String("data-dir"), embed.Config{}, kv.Config{})
 	if err != nil {
 		return err
 	}

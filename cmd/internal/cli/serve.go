@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -67,6 +68,7 @@ type server struct {
 	set      *settings.Values
 	embedded *embedded
 	etcd     string // what others connect to
+	dataTLS  *tls.Config
 	host     string // this host as others of the fleet see it
 	name     string
 }
@@ -89,6 +91,13 @@ func openServer(c *cli.Context, ctx context.Context, as settings.Role) (*server,
 		return nil, err
 	}
 	s.keepLogs(logger(set, slog.LevelInfo, c.App.ErrWriter), int(set.Bytes("log.memory")))
+	if as&settings.Worker != 0 {
+		data, err := certificatesOf(set, "worker.data.tls", true)
+		if err != nil {
+			return nil, err
+		}
+		s.dataTLS, _ = data.config()
+	}
 	given, dir, listen := set.Has("etcd.endpoints"), set.String("data-dir"), set.String("etcd.listen")
 	for _, path := range []string{"etcd.listen", "ops.listen", "worker.data.listen", "worker.data.address"} {
 		if v := set.String(path); v != "" {
@@ -107,16 +116,20 @@ func openServer(c *cli.Context, ctx context.Context, as settings.Role) (*server,
 		return nil, err
 	}
 	switch {
-	case given && set.Has("etcd.listen"):
-		return nil, failf("%s and %s exclude each other: the etcd is elsewhere or in this process", set.Name("etcd.endpoints"), set.Name("etcd.listen"))
+	case given && (set.Has("etcd.listen") || set.Has("etcd.initial-cluster")):
+		here := "etcd.listen"
+		if set.Has("etcd.initial-cluster") {
+			here = "etcd.initial-cluster"
+		}
+		return nil, failf("%s and %s exclude each other: the etcd is elsewhere or in this process", set.Name("etcd.endpoints"), set.Name(here))
 	case as&settings.Coordinator != 0 && !given:
 		if dir == "" {
 			return nil, failf("--data-dir is missing: the embedded etcd keeps the fleet's state there; or name an etcd with --etcd-endpoints")
 		}
-		if s.embedded, err = startEmbedded(ctx, dir, listen); err != nil {
+		s.host = reach(listen)
+		if err := s.embed(ctx); err != nil {
 			return nil, err
 		}
-		s.host = reach(listen)
 		s.store, s.etcd = s.embedded.store, told(s.embedded.server.Endpoints()[0], s.host)
 	default:
 		if s.store, err = openStore(ctx, set); err != nil {
@@ -136,6 +149,32 @@ func openServer(c *cli.Context, ctx context.Context, as settings.Role) (*server,
 	}
 	return s, nil
 }
+
+// embed starts the etcd in this process, and waits for its other members.
+func (s *server) embed(ctx context.Context) error {
+	set := s.set
+	user, err := storeConfig(set)
+	if err != nil {
+		return err
+	}
+	conf, err := embedConfig(set, s.name, s.host, s.log)
+	if err != nil {
+		return err
+	}
+	if set.Has("etcd.initial-cluster") {
+		if s.ttl < clusterTTL {
+			return failf("%s %s is shorter than three elections of the members; write --ttl %s or more", set.Name("ttl"), s.ttl, clusterTTL)
+		}
+		if set.String("checkpoint.dir") == "" {
+			return failf("--checkpoint-dir is missing: coordinators that stand in for each other need one folder that all of them and the workers see")
+		}
+	}
+	s.embedded, err = startEmbedded(ctx, set.String("data-dir"), conf, user)
+	return err
+}
+
+// clusterTTL is three elections of an etcd of several members.
+const clusterTTL = 3 * time.Second
 
 // checkLease refuses a lease that leaves no time between two renewals once clocks and the longest call are paid
 // for; the role would come up and never hold one.
@@ -260,7 +299,7 @@ func (s *server) coordinatorConfig() coordinator.Config {
 func (s *server) workerConfig() (worker.Config, error) {
 	set := s.set
 	cfg := worker.Config{Name: s.name, DataListen: set.String("worker.data.listen"), DataAddress: set.String("worker.data.address"),
-		Slots: set.Int("worker.slots"), CallLimit: set.Duration("worker.call-limit"), Codec: set.String("worker.data.codec"),
+		TLS: s.dataTLS, Slots: set.Int("worker.slots"), CallLimit: set.Duration("worker.call-limit"), Codec: set.String("worker.data.codec"),
 		Labels: set.Pairs("worker.labels"), Memory: set.Bytes("worker.memory")}
 	if cfg.Dynamic = cfg.Slots == settings.WordValue; cfg.Dynamic {
 		cfg.Slots = 0

@@ -213,7 +213,7 @@ func TestMistakes(t *testing.T) {
 	}
 	f("worker.slts = 3", `x.conf:1: unknown option "worker.slts"; did you mean "worker.slots"?`)
 	f("frobnicate = 3", "x.conf:1: unknown option \"frobnicate\"; `stctl serve --help` lists them")
-	f("etcd = x", `x.conf:1: unknown option "etcd"; did you mean "etcd.prefix"?`)
+	f("etcd = x", `x.conf:1: unknown option "etcd"; did you mean "etcd.name"?`)
 	if v := load(t, Worker, write(t, "worker.slots = dynamic\n")); v.Int("worker.slots") != WordValue {
 		t.Errorf("dynamic slots are %d", v.Int("worker.slots"))
 	}
