@@ -59,7 +59,11 @@ func probeOne(ctx context.Context, c Config, endpoint string) Health {
 		}
 	}
 	began := time.Now()
-	if _, err := cli.Get(ctx, "\x00", clientv3.WithCountOnly()); err != nil {
+	key := c.Probe // which this user may read
+	if key == "" {
+		key = "\x00"
+	}
+	if _, err := cli.Get(ctx, key, clientv3.WithCountOnly()); err != nil {
 		h.Err = callError("read", "", err, false)
 		return h
 	}

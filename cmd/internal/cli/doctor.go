@@ -89,7 +89,12 @@ func doctor(c *cli.Context) error {
 		return err
 	}
 	f := &findings{}
-	health := kv.Probe(ctx, kv.Config{Endpoints: endpoints(set), DialTimeout: 3 * time.Second})
+	conf, err := storeConfig(set)
+	if err != nil {
+		return err
+	}
+	conf.Endpoints, conf.DialTimeout = endpoints(set), 3*time.Second
+	health := kv.Probe(ctx, conf)
 	checkEtcd(f, health)
 	serves := slices.ContainsFunc(health, func(h kv.Health) bool { return h.Err == nil })
 	var store *kv.Store
