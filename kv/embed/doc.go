@@ -12,7 +12,11 @@
 //     because etcd itself would wait without a word for a locked database.
 //   - A single member on loopback ticks at 10/100 ms and campaigns at once, so that the first put
 //     does not wait for an election timeout. Members of a cluster keep etcd's own ticks.
-//   - Compaction is on and a quota is set: etcd has neither by default.
+//   - Compaction is on and a quota is set: etcd has neither by default. A database that is full of old
+//     revisions is compacted, defragmented and takes writes again (maintain.go); one that is full of live
+//     data waits for its operator.
+//   - While a member waits for a quorum, it says how the others are; one that can never join, because the
+//     others belong to another cluster, or its directory does, ends with that (peers.go).
 //   - WAL segments and the number of raft entries kept in memory are small.
 //   - Each new data directory gets its own cluster id, so that a client notices when a directory
 //     was thrown away (kv.ErrWentBack).
@@ -21,7 +25,7 @@
 //   - Silence: nothing is logged unless a logger is given, and then only warnings and errors.
 //
 // It refuses: a data directory in use (ErrLocked), a port in use (ErrPortInUse), several members
-// with random ports, and NoFsync together with more than one member.
+// with random ports, a directory of another cluster (ErrForeign), and NoFsync together with more than one member.
 //
 // Close order: mirrors, sessions and stores of this process first, so that what they still have to
 // say (resign, revoke) gets through. Clients elsewhere may stay: their calls fail from then on. A
