@@ -38,6 +38,7 @@ func startGuarded(t *testing.T) *guarded {
 	ec := embed.NewConfig()
 	ec.Dir, ec.Logger, ec.LogLevel, ec.UnsafeNoFsync, ec.TickMs, ec.ElectionMs = t.TempDir(), "zap", "fatal", true, 10, 100
 	ec.AuthTokenTTL = 1
+	ec.BcryptCost = 4 // the least: under the race detector the usual one takes seconds a login, longer than a token lives
 	at := func(scheme string) []url.URL { return []url.URL{{Scheme: scheme, Host: "127.0.0.1:0"}} }
 	ec.ListenClientUrls, ec.AdvertiseClientUrls, ec.ListenPeerUrls, ec.AdvertisePeerUrls = at("https"), at("https"), at("http"), at("http")
 	ec.InitialCluster = ec.InitialClusterFromName(ec.Name)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -65,6 +66,7 @@ type Store struct {
 	cancel  context.CancelFunc
 
 	renewals renewals
+	stream   atomic.Int64 // number of the stream that new watches share
 
 	mu      sync.Mutex
 	cluster uint64
@@ -382,6 +384,11 @@ func (s *Store) List(ctx context.Context, prefix string, rev int64) ([]Entry, in
 // ListKeys is List without the values.
 func (s *Store) ListKeys(ctx context.Context, prefix string, rev int64) ([]Entry, int64, error) {
 	return s.ranged(ctx, prefix, PrefixEnd(prefix), rev, clientv3.WithKeysOnly())
+}
+
+// RangeKeys is Range without the values.
+func (s *Store) RangeKeys(ctx context.Context, from, end string, rev int64) ([]Entry, int64, error) {
+	return s.ranged(ctx, from, end, rev, clientv3.WithKeysOnly())
 }
 
 // PrefixEnd is the first key behind every key that begins with prefix.

@@ -3,9 +3,11 @@ package kv
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 // Watch is a stream of changes from a revision on, in order, each once. It belongs to one
@@ -21,8 +23,9 @@ type Watch struct {
 // Watch follows the keys in [from, end) from revision rev on; end "" means the key from alone. rev 0
 // means from now on: Opened says when that was. etcd serves a watch that begins in the past only at its
 // next round of catching up, every 100 ms; one that begins now is served at once. All watches of a
-// Store share one stream, because their contexts carry the same metadata.
+// Store share one stream, because their contexts carry the same metadata; see NewStream.
 func (s *Store) Watch(ctx context.Context, from, end string, rev int64) *Watch {
+	ctx = metadata.AppendToOutgoingContext(ctx, "strait-stream", strconv.FormatInt(s.stream.Load(), 10))
 	// Without a leader a partitioned member would keep a watch open and silent for ever.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	opts := []clientv3.OpOption{clientv3.WithRev(rev), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()}
@@ -31,6 +34,10 @@ func (s *Store) Watch(ctx context.Context, from, end string, rev int64) *Watch {
 	}
 	return &Watch{s: s, what: from, ctx: ctx, cancel: cancel, ch: s.cli.Watch(ctx, from, opts...)}
 }
+
+// NewStream makes the watches that are opened from now on share another stream. Whoever found that a watch has
+// gone silent calls it: a further watch of the same stream would be as silent.
+func (s *Store) NewStream() { s.stream.Add(1) }
 
 // Opened waits until the store has the watch: every change from then on will come. Call it before the
 // first Next, once. Errors are those of Next, and ErrUnreachable when the store does not answer.

@@ -81,6 +81,8 @@ type Tap struct {
 	done  []Done
 	down  context.Context
 	cut   context.CancelFunc
+	mute  int // watch streams with a number up to this one bring nothing any more
+	watch int // number of watch streams so far
 }
 
 // NewTap starts a tap in front of the etcd at target; it ends with the test.
@@ -141,6 +143,30 @@ func (p *Tap) Cut() {
 	p.cut()
 }
 
+// Mute makes all watches that are there go silent for ever, as if the store had nothing to say: no error, no end. Other
+// calls, and watch streams that are opened later, are as ever.
+func (p *Tap) Mute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = p.watch
+}
+
+// stream counts a watch stream; muted says whether it has gone silent.
+func (p *Tap) stream(method string) (muted func() bool) {
+	if method != methodWatch {
+		return func() bool { return false }
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watch++
+	n := p.watch
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return n <= p.mute
+	}
+}
+
 // Heal ends Cut.
 func (p *Tap) Heal() {
 	p.mu.Lock()
@@ -150,7 +176,10 @@ func (p *Tap) Heal() {
 	}
 }
 
-const methodTxn = "/etcdserverpb.KV/Txn"
+const (
+	methodTxn   = "/etcdserverpb.KV/Txn"
+	methodWatch = "/etcdserverpb.Watch/Watch"
+)
 
 var errCut = status.Error(codes.Unavailable, "the tap is cut")
 
@@ -178,7 +207,7 @@ func (p *Tap) serve(_ any, in grpc.ServerStream) error {
 	if method == methodTxn {
 		err = p.txn(in, out)
 	} else {
-		err = p.pipe(in, out, cancel)
+		err = p.pipe(in, out, cancel, p.stream(method))
 	}
 	if down.Err() != nil {
 		return errCut
@@ -187,7 +216,7 @@ func (p *Tap) serve(_ any, in grpc.ServerStream) error {
 }
 
 // pipe copies both ways until one side ends.
-func (p *Tap) pipe(in grpc.ServerStream, out grpc.ClientStream, cancel context.CancelFunc) error {
+func (p *Tap) pipe(in grpc.ServerStream, out grpc.ClientStream, cancel context.CancelFunc, muted func() bool) error {
 	go func() { // it ends behind the handler: only that ends a RecvMsg of a client that says nothing
 		for {
 			var m frame
@@ -211,6 +240,9 @@ func (p *Tap) pipe(in grpc.ServerStream, out grpc.ClientStream, cancel context.C
 				return nil
 			}
 			return err
+		}
+		if muted() {
+			continue
 		}
 		if err := in.SendMsg(&m); err != nil {
 			return err

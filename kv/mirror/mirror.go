@@ -62,8 +62,8 @@ type Options struct {
 	Logger *slog.Logger
 	// MinPause and MaxPause bound the growing pause before a new listing; 0: 50 ms and 2 s.
 	MinPause, MaxPause time.Duration
-	// CheckEvery is how often a quiet store is asked for its revision, to notice that it went back;
-	// 0: 30 s.
+	// CheckEvery is how often a quiet store is asked for its revision, to notice that it went back or that
+	// the watch has gone silent; 0: 30 s.
 	CheckEvery time.Duration
 }
 
@@ -84,6 +84,7 @@ type Mirror struct {
 	entries map[string]kv.Entry
 	rev     int64
 	moved   chan struct{} // closed and replaced when rev moves
+	again   func()        // ends the round under way; nil before the first
 }
 
 // Follow makes a mirror of targets: one that ends in "/" is a prefix, any other is one key. Nothing
@@ -241,17 +242,28 @@ func (m *Mirror) move(rev int64) {
 // the list is at least as new as the beginning of the watch, and what both bring is dropped by its revision. The
 // other order would begin the watch in the past, which etcd serves up to 100 ms later.
 func (m *Mirror) round(ctx context.Context, healthy func()) error {
+	rctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	m.mu.Lock()
+	m.again = func() { cancel(errSilent) }
+	m.mu.Unlock()
 	from, end := m.targets.span()
-	w := m.store.Watch(ctx, from, end, 0)
+	w := m.store.Watch(rctx, from, end, 0)
 	defer w.Close()
-	if err := w.Opened(); err != nil {
-		return err
+	err := w.Opened()
+	if err == nil {
+		err = m.load(rctx)
 	}
-	if err := m.load(ctx); err != nil {
-		return err
+	if err == nil {
+		err = m.watch(rctx, w, healthy)
 	}
-	return m.watch(ctx, w, healthy)
+	if errors.Is(context.Cause(rctx), errSilent) {
+		return errSilent
+	}
+	return err
 }
+
+var errSilent = errors.New("the watch is silent although its keys have changed")
 
 // watch follows a watch behind the copy until it ends.
 func (m *Mirror) watch(ctx context.Context, w *kv.Watch, healthy func()) error {
@@ -300,12 +312,13 @@ func (m *Mirror) apply(changes []kv.Change, rev int64) Batch {
 	return b
 }
 
-// check asks a quiet store for its revision: a watch on a store that went back waits, silent, for
-// a revision that is long gone.
+// check asks a quiet store for its revision. A watch on a store that went back waits, silent, for a revision that is
+// long gone; and a watch whose stream has died somewhere between here and the store, while other calls still pass, is
+// as silent. The second is found by looking: what the store had a whole check ago must have come by now.
 func (m *Mirror) check(ctx context.Context) error {
 	tick := time.NewTicker(m.o.CheckEvery)
 	defer tick.Stop()
-	seen := int64(0)
+	seen, behind := int64(0), int64(0) // behind: revision of the store at the last check, when it was ahead of seen
 	for {
 		select {
 		case <-ctx.Done():
@@ -313,11 +326,45 @@ func (m *Mirror) check(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if at := m.Rev(); at != seen {
-			seen = at
+			seen, behind = at, 0
 			continue
 		}
-		if _, err := m.store.Revision(ctx); errors.Is(err, kv.ErrWentBack) {
+		rev, err := m.store.Revision(ctx)
+		switch {
+		case errors.Is(err, kv.ErrWentBack):
 			return err
+		case err != nil || rev <= seen || seen == 0:
+			behind = 0
+			continue
+		case behind != 0 && m.missed(ctx, seen, behind):
+			m.store.NewStream()
+			m.mu.Lock()
+			m.again()
+			m.mu.Unlock()
+			behind = 0
+			continue
 		}
+		behind = rev
 	}
+}
+
+// missed says that the copy, still at revision at, lacks a change that the store had at revision rev. In doubt it has
+// missed nothing: the next check looks again.
+func (m *Mirror) missed(ctx context.Context, at, rev int64) bool {
+	count := 0
+	for _, t := range m.targets.list {
+		keys, _, err := m.store.RangeKeys(ctx, t.from, t.end(), rev)
+		if err != nil {
+			return false
+		}
+		for _, e := range keys {
+			if e.ModRev > at {
+				return m.Rev() == at
+			}
+		}
+		count += len(keys)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rev == at && count != len(m.entries) // fewer: deletions
 }

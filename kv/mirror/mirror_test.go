@@ -365,6 +365,33 @@ func TestStoreWentBack(t *testing.T) {
 	}
 }
 
+// A watch stream that died in silence, while other calls pass: what changed and what was deleted comes all the same.
+func TestSilentWatch(t *testing.T) {
+	e := kvtest.New(t)
+	tap := e.Tap(t)
+	e.Put(t, "/q/a", "1")
+	gone := e.Put(t, "/q/b", "1")
+	m, r := follow(t, e.Open(t, tap.Addr()), mirror.Options{CheckEvery: 20 * time.Millisecond}, "/q/", "/q2")
+	wait(t, m, gone)
+	for round := range 3 {
+		tap.Mute()
+		e.Put(t, "/elsewhere", fmt.Sprint(round))
+		if round == 1 {
+			e.Delete(t, "/q/b")
+			wait(t, m, e.Put(t, "/elsewhere", "")) // a new list is at this revision or a later one
+			continue
+		}
+		wait(t, m, e.Put(t, "/q2", fmt.Sprint(round)))
+	}
+	if v := m.View(); len(v.Entries) != 2 || string(v.Entries["/q2"].Value) != "2" {
+		t.Fatal(v)
+	}
+	got := r.taken()
+	if len(got) != 5 {
+		t.Fatalf("%d events, want 5: %v", len(got), got)
+	}
+}
+
 func TestNothingToFollow(t *testing.T) {
 	if err := mirror.Follow(kvtest.Start(t), nil, mirror.Options{}).Run(context.Background()); err == nil {
 		t.Fatal("followed nothing")

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"strait/checkpoint/failpoint"
 	"strait/checkpoint"
+	"strait/checkpoint/failpoint"
 	"strait/plan/fault"
 	"strait/transport/batch"
 	"strait/transport/queue"
