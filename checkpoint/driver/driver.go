@@ -11,6 +11,7 @@ import (
 	"strait/checkpoint/storage"
 	"strait/kv/record"
 	"strait/plan"
+	"strait/plan/state"
 )
 
 // manifestInline is the size of an encoded manifest up to which the checkpoints key carries it: base64 makes it a
@@ -23,6 +24,19 @@ type State struct {
 	ID      plan.CheckpointID
 	Asked   bool       // Publish was given out
 	Answer  *Published // and answered
+	// Opened and Owed are since when this leader sees the barrier open, and its commits owed by an attempt that runs:
+	// a barrier and its commits have their time under every leader, whatever the clock of the last one showed.
+	Opened, Owed time.Time
+}
+
+// look notes since when this leader sees what has a time limit.
+func (s *State) look(w *record.Word, now time.Time) {
+	if w.Barrier.State == record.BarrierOpen && s.Opened.IsZero() {
+		s.Opened = now
+	}
+	if w.Phase == state.PipelineRunning && w.Committed < w.Completed && s.Owed.IsZero() {
+		s.Owed = now
+	}
 }
 
 // Publish asks the shell to check that every handle exists with its size, and to store the manifest under Name.
@@ -79,7 +93,8 @@ func Step(s State, in Input) (State, Output) {
 		f.NoStorage = s.Answer.Err
 	}
 	for {
-		f.Word = &word
+		s.look(&word, f.Now)
+		f.Word, f.Opened, f.Owed = &word, s.Opened, s.Owed
 		d := protocol.Decide(&f)
 		switch d.Act {
 		case protocol.Wait:

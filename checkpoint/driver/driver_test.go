@@ -101,7 +101,7 @@ func TestPublish(t *testing.T) {
 // An abort is written before anything newer.
 func TestAbortComesAlone(t *testing.T) {
 	w := &record.Word{Attempt: 1, Phase: state.PipelineRunning, Abandoned: true, Barrier: record.Barrier{ID: 1, Kind: checkpoint.Final, State: record.BarrierOpen, Triggered: t0.Add(-time.Hour)}}
-	s, out := Step(State{}, input(w))
+	s, out := Step(State{Attempt: 1, ID: 1, Opened: t0.Add(-time.Minute)}, input(w))
 	if out.Word == nil || out.Word.Barrier.ID != 1 || out.Word.Barrier.State != record.BarrierAborted || out.Word.FailedPoints != 1 {
 		t.Fatalf("%+v", out)
 	}

@@ -65,7 +65,7 @@ func (f *Facts) open() Decision {
 	if len(missing) == 0 && len(f.Workers) > 0 {
 		return Decision{Act: Complete, ID: b.ID}
 	}
-	if until := b.Triggered.Add(f.Timeout); f.Now.Before(until) {
+	if until := f.Opened.Add(f.Timeout); f.Now.Before(until) {
 		return Decision{Act: Wait, Until: until, Why: fmt.Sprintf("checkpoint %d waits for %s", b.ID, strings.Join(missing, ", "))}
 	}
 	return Decision{Act: Abort, ID: b.ID, Why: fmt.Sprintf("checkpoint %d: %s did not ack within %v; a slow sink needs a longer checkpoint.timeout", b.ID, strings.Join(missing, ", "), f.Timeout)}
@@ -83,12 +83,7 @@ func (f *Facts) commits() Decision {
 	if len(f.Workers) == 0 {
 		return Decision{Act: Wait}
 	}
-	// The time counts from complete, or for a replay from when the attempt began to run.
-	since := f.completedAt()
-	if f.Word.RunningSince != nil && f.Word.RunningSince.After(since) {
-		since = *f.Word.RunningSince
-	}
-	until := since.Add(f.Timeout)
+	until := f.Owed.Add(f.Timeout)
 	why := fmt.Sprintf("checkpoint %d is complete; its commits are not yet done on %s", n, strings.Join(missing, ", "))
 	if f.Now.Before(until) || f.Word.Phase != state.PipelineRunning {
 		return Decision{Act: Wait, Until: until, Why: why}
@@ -98,7 +93,7 @@ func (f *Facts) commits() Decision {
 
 func (f *Facts) closing() Decision {
 	w := f.Word
-	late := w.Deadline != nil && !f.Now.Before(*w.Deadline)
+	late := !f.Deadline.IsZero() && !f.Now.Before(f.Deadline)
 	owed := w.Committed < w.Completed && len(f.Replayers) > 0 && w.Restore > 0
 	if owed {
 		d := f.commits()
@@ -106,24 +101,17 @@ func (f *Facts) closing() Decision {
 			return d
 		}
 		if !late {
-			d.Until = deadline(w)
+			d.Until = f.Deadline
 			return d
 		}
 	}
 	if owed || !Settled(w) {
 		if !late {
-			return Decision{Act: Wait, Until: deadline(w), Why: unsettled(w)}
+			return Decision{Act: Wait, Until: f.Deadline, Why: unsettled(w)}
 		}
 		return f.leave(owed)
 	}
 	return Decision{Act: Stop}
-}
-
-func deadline(w *record.Word) time.Time {
-	if w.Deadline == nil {
-		return time.Time{}
-	}
-	return *w.Deadline
 }
 
 // leave ends a closing whose deadline is over and names what is left.

@@ -32,7 +32,14 @@ type Facts struct {
 	// Tolerated is how many checkpoints in a row may be aborted before the attempt is given up. Where prepared
 	// commits hold locks it is 0: the next checkpoint would wait for the locks of this one.
 	Tolerated int
-	Now       time.Time
+	// Now, and what is compared with it, is the clock of this leader. The times in keys are of the clock of whoever
+	// wrote them, which may be an hour off, and decide nothing here.
+	Now time.Time
+	// Opened is since when this leader sees the open barrier, Owed since when it sees that the commits of Word.Completed
+	// are owed by a running attempt.
+	Opened, Owed time.Time
+	// Deadline is when this leader ends closing; zero: never.
+	Deadline time.Time
 }
 
 // Act is what a Decision is about.
@@ -100,12 +107,6 @@ func (f *Facts) uncommitted() (missing []string) {
 	}
 	sort.Strings(missing)
 	return missing
-}
-
-// completedAt is when Word.Completed was recorded.
-func (f *Facts) completedAt() time.Time {
-	c := f.Checkpoint
-	return c.Started.Add(time.Duration(c.Took * float64(time.Second)))
 }
 
 // Settled says that nothing an older attempt left is unaccounted for.

@@ -26,7 +26,10 @@ func barrier(id int64, k checkpoint.Kind, s record.BarrierState) func(*record.Wo
 }
 
 func facts(w *record.Word, change ...func(*Facts)) *Facts {
-	f := &Facts{Word: w, Workers: map[string]int64{"w1": 11, "w2": 12}, Acks: map[string]*record.Ack{}, Timeout: time.Minute, Now: t0.Add(time.Second)}
+	f := &Facts{Word: w, Workers: map[string]int64{"w1": 11, "w2": 12}, Acks: map[string]*record.Ack{}, Timeout: time.Minute, Now: t0.Add(time.Second), Opened: t0, Owed: t0}
+	if w.Deadline != nil {
+		f.Deadline = *w.Deadline
+	}
 	for _, c := range change {
 		c(f)
 	}

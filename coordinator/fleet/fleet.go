@@ -85,6 +85,9 @@ func (f *Fleet) Set(k keys.Parsed, e kv.Entry, now time.Time) error {
 		return f.setWorker(k.Worker, e, now)
 	case keys.KindWorkerWish:
 		word, until, err := record.ParseWorkerWish(e.Value)
+		if !until.IsZero() {
+			until = now.Add(until.Sub(now)) // from here on by the leader's clock that does not jump
+		}
 		if f.wishes[k.Worker], f.drains[k.Worker] = word, until; word != record.WorkerDrain {
 			delete(f.wishes, k.Worker)
 			delete(f.drains, k.Worker)

@@ -29,6 +29,7 @@
 //     are derived from the placement and compare it and the word.
 //   - Invariant 2: the commit point is created in the transaction that completes the word, or not at all.
 //   - Invariant 7: every phase has a way to an end and every wait a bound: stop, deploy, barrier, commits, closing.
+//     A time in a key counts for no more than it can mean (clock.go), however wrong a clock is.
 //   - Invariant 8: facts that did not change give no write; what changes with every ack is not told in the status.
 //   - Invariant 10: a job that waits says what for, one that failed says what, where and what to do.
 //

@@ -299,6 +299,7 @@ func (x *stepper) running(p *pipe) {
 		x.recover(p, t)
 		return
 	}
+	x.healthy(p) // looks at since when, for later
 	x.recordAbandoned(p, pl)
 	if restart := x.drive(p, pl); restart != "" {
 		x.recover(p, &trouble{text: restart})
@@ -374,7 +375,7 @@ func (x *stepper) name() string { return record.JobLife(x.f.ID, x.st.SpecCreated
 // points are the facts of the checkpoint protocol.
 func (x *stepper) points(p *pipe, pl *record.Placement) protocol.Facts {
 	w := p.word
-	f := protocol.Facts{Word: w, Bounded: p.bounded(), Acks: map[string]*record.Ack{}, Timeout: x.env.CheckpointTimeout, Tolerated: 2, Now: x.now,
+	f := protocol.Facts{Word: w, Bounded: p.bounded(), Acks: map[string]*record.Ack{}, Timeout: x.env.CheckpointTimeout, Tolerated: 2, Now: x.now, Deadline: x.deadline(p),
 		Aggregators: map[string]bool{}, Replayers: map[string]bool{}}
 	if f.Timeout <= 0 {
 		f.Timeout = x.c.Checkpoint

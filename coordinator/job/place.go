@@ -173,9 +173,10 @@ func (x *stepper) grantsOn(worker string) map[int]*record.Grant {
 func (x *stepper) placeAgain(p *pipe) {
 	w := p.word
 	switch until, why := x.e.Fleet.Paused(x.now); {
-	case w.NotBefore != nil && x.now.Before(*w.NotBefore):
-		x.wakeAt(*w.NotBefore)
-		p.waits = fmt.Sprintf("attempt %d begins at %s; the last one ended because: %s", w.Attempt, w.NotBefore.Format(time.TimeOnly), w.Message)
+	case x.now.Before(x.notBefore(p)):
+		begins := x.notBefore(p)
+		x.wakeAt(begins)
+		p.waits = fmt.Sprintf("attempt %d begins at %s; the last one ended because: %s", w.Attempt, begins.UTC().Format(time.TimeOnly), w.Message)
 		return
 	case !protocol.OnlyWaiting(w.Holders):
 		p.waits = "waits for " + holders(w.Holders)
@@ -220,8 +221,8 @@ func (x *stepper) placeAgain(p *pipe) {
 func (x *stepper) placeCommitters(p *pipe) {
 	w := p.word
 	switch {
-	case w.NotBefore != nil && x.now.Before(*w.NotBefore):
-		x.wakeAt(*w.NotBefore)
+	case x.now.Before(x.notBefore(p)):
+		x.wakeAt(x.notBefore(p))
 		return
 	case !protocol.OnlyWaiting(w.Holders):
 		p.waits = "closing waits for " + holders(w.Holders)

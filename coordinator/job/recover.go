@@ -184,7 +184,7 @@ func (x *stepper) recover(p *pipe, t *trouble) {
 		x.raiseClosing(p, res.Outcome, t.text, pause)
 		return
 	}
-	if w.RunningSince != nil && x.now.Sub(*w.RunningSince) >= x.c.Healthy {
+	if x.healthy(p) {
 		w.RestartsUsed, w.FreeRestart = 0, false
 	}
 	var pause time.Duration
@@ -325,12 +325,7 @@ func (x *stepper) raiseClosing(p *pipe, outcome record.Outcome, why string, paus
 		w.Restore = 0 // nothing is replayed
 	}
 	if w.Deadline == nil {
-		limit := x.c.Close
-		for _, h := range w.Holders {
-			// One that does not stop is fenced first; the wait begins when its key vanishes, up to a TTL from now.
-			limit = max(limit, x.c.Stop+2*time.Duration(h.Wait)*time.Second)
-		}
-		d := x.now.Add(limit).UTC()
+		d := x.now.Add(x.closeWithin(w)).UTC()
 		w.Deadline = &d
 	}
 	x.tellAttempt(p, record.EventReplaying, pause)
@@ -341,7 +336,7 @@ func (x *stepper) closing(p *pipe) {
 	w := p.word
 	pl := p.f.placement(w.Attempt)
 	if pl != nil {
-		if t := x.trouble(p, pl); t != nil && !x.late(w) {
+		if t := x.trouble(p, pl); t != nil && !x.late(p) {
 			x.note(t)
 			x.tellTrouble(p, t)
 			switch {
@@ -355,24 +350,20 @@ func (x *stepper) closing(p *pipe) {
 			case t.free:
 				x.raiseClosing(p, w.Outcome, t.text, 0)
 			default:
-				x.raiseClosing(p, w.Outcome, t.text, max(x.env.RetryInterval, time.Second))
+				x.raiseClosing(p, w.Outcome, t.text, x.replayPause())
 			}
 			return
 		}
 		x.recordAbandoned(p, pl)
-	} else if !x.late(w) {
+	} else if !x.late(p) {
 		x.placeCommitters(p)
 	}
 	x.drive(p, pl)
-	if w.Deadline != nil {
-		x.wakeAt(*w.Deadline)
-	}
+	x.wakeAt(x.deadline(p))
 	if w.Phase == state.PipelineStopped {
 		x.stopped(p)
 	}
 }
-
-func (x *stepper) late(w *record.Word) bool { return w.Deadline != nil && !x.now.Before(*w.Deadline) }
 
 // stopped looks whether anything of a stopped pipeline still runs.
 func (x *stepper) stopped(p *pipe) {

@@ -14,7 +14,7 @@ func (x *stepper) terminal() {
 		return
 	}
 	if x.st.Finished != nil {
-		if due := x.st.Finished.Add(x.c.Linger); x.now.Before(due) {
+		if due := x.here(0, clockLinger, x.st.Finished.Add(x.c.Linger), 0, x.c.Linger); x.now.Before(due) {
 			x.wakeAt(due)
 			return
 		}

@@ -87,7 +87,8 @@ type leader struct {
 	floor     int64 // its own last write
 	planned   *Planned
 	published []*driver.Published
-	wake      time.Time
+	wake      time.Time     // on the clock of the world
+	ahead     time.Duration // of its own clock
 }
 
 // proc is one worker process.
@@ -127,6 +128,8 @@ type sim struct {
 	after   func() // once, after the next write
 	store   map[string][]byte
 	bad     []string
+
+	ahead time.Duration // of the clocks of leaders that are elected from now on
 
 	protocol  [2]int // of workers that start; zero: that of this build
 	retire    bool   // the history is over the caps
@@ -215,12 +218,12 @@ func (s *sim) elect() {
 		delete(m, tree.Leader()+"x")
 		put(m, tree.Leader()+"x", nil, rev)
 	})
-	s.lead = &leader{term: s.m.rev, fleet: fleet.New(s.now), facts: NewFacts(simJob), floor: s.m.rev}
+	s.lead = &leader{term: s.m.rev, fleet: fleet.New(s.now.Add(s.ahead)), facts: NewFacts(simJob), floor: s.m.rev, ahead: s.ahead}
 	s.log("leader %d", s.m.rev)
 	s.look(s.lead, s.m.rev)
 	for _, id := range sorted(s.lead.facts.Pipes) {
 		for _, name := range sorted(s.lead.facts.Pipes[id].Statuses) {
-			s.lead.broke(id, name, s.now)
+			s.lead.broke(id, name, s.clock())
 		}
 	}
 	for _, e := range s.m.at(s.m.rev).List(tree.Placements(simJob)) {
@@ -229,10 +232,13 @@ func (s *sim) elect() {
 			continue
 		}
 		for _, name := range sorted(pl.Workers) {
-			s.lead.fleet.Missing(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, simTTL*time.Second, s.now)
+			s.lead.fleet.Missing(fleet.ID{Worker: name, Incarnation: pl.Workers[name].Incarnation}, simTTL*time.Second, s.clock())
 		}
 	}
 }
+
+// clock is what the leader's clock shows.
+func (s *sim) clock() time.Time { return s.now.Add(s.lead.ahead) }
 
 // look brings what the leader knows to a revision, as the loop does with each batch.
 func (s *sim) look(l *leader, rev int64) {
@@ -240,12 +246,12 @@ func (s *sim) look(l *leader, rev int64) {
 		old, now := s.m.past[l.seen], s.m.past[l.seen+1]
 		for k, e := range old {
 			if _, ok := now[k]; !ok {
-				l.take(k, kv.Entry{Key: e.Key}, s.now)
+				l.take(k, kv.Entry{Key: e.Key}, s.now.Add(l.ahead))
 			}
 		}
 		for _, k := range slices.Sorted(maps.Keys(now)) {
 			if e := now[k]; old[k].ModRev != e.ModRev {
-				l.take(k, e, s.now)
+				l.take(k, e, s.now.Add(l.ahead))
 			}
 		}
 	}
@@ -296,10 +302,10 @@ func (s *sim) step() bool {
 	}
 	l.planned, l.published = nil, nil
 	before := string(record.MustEncode(f.Status.Value))
-	st, out := Step(s.conf, l.state, e, s.now)
+	st, out := Step(s.conf, l.state, e, s.clock())
 	// Pure: the same arguments again, the same result.
 	if s.m.rev%4 == 0 {
-		_, again := Step(s.conf, l.state, e, s.now)
+		_, again := Step(s.conf, l.state, e, s.clock())
 		if a, b := fmt.Sprintf("%+v", out.Write), fmt.Sprintf("%+v", again.Write); a != b {
 			s.bad = append(s.bad, fmt.Sprintf("two steps from the same facts differ: %s and %s", a, b))
 		}
@@ -307,7 +313,9 @@ func (s *sim) step() bool {
 	if f.Status.Value != nil && string(record.MustEncode(f.Status.Value)) != before {
 		s.bad = append(s.bad, "the step changed its facts")
 	}
-	l.state, l.wake = st, out.Wake
+	if l.state, l.wake = st, out.Wake; !l.wake.IsZero() {
+		l.wake = l.wake.Add(-l.ahead)
+	}
 	if out.Bug != nil {
 		s.bad = append(s.bad, out.Bug.Error())
 		return false

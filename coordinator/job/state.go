@@ -67,6 +67,7 @@ type State struct {
 	withdraw map[withdrawn]time.Time // since when this leader waits for a stop
 	deploy   map[plan.PipelineID]deploy
 	pending  time.Time // when the reason of PENDING was last written
+	clocks   map[clock]reading
 }
 
 type withdrawn struct {
@@ -81,9 +82,10 @@ type deploy struct {
 }
 
 func (s State) clone() State {
-	s.points, s.withdraw, s.deploy = maps.Clone(s.points), maps.Clone(s.withdraw), maps.Clone(s.deploy)
+	s.points, s.withdraw, s.deploy, s.clocks = maps.Clone(s.points), maps.Clone(s.withdraw), maps.Clone(s.deploy), maps.Clone(s.clocks)
 	if s.points == nil {
 		s.points, s.withdraw, s.deploy = map[plan.PipelineID]driver.State{}, map[withdrawn]time.Time{}, map[plan.PipelineID]deploy{}
+		s.clocks = map[clock]reading{}
 	}
 	return s
 }

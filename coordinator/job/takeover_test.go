@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"strait/coordinator/internal/workermodel"
 	"strait/kv/record"
@@ -11,7 +12,16 @@ import (
 
 // TestTakeover: a new leader in every state of a job and of a pipeline that a run meets, by the table of plan/state.
 // What runs is not disturbed: no attempt more than without the change, no failure, and the same result.
-func TestTakeover(t *testing.T) {
+func TestTakeover(t *testing.T) { takeovers(t, 0) }
+
+// TestTakeoverByAnotherClock: the new leader's clock is an hour off, so every time in the keys is wrong for it.
+func TestTakeoverByAnotherClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) { takeovers(t, ahead) })
+	}
+}
+
+func takeovers(t *testing.T, ahead time.Duration) {
 	seen := map[string]bool{}
 	// now is the state that a leader would find.
 	now := func(s *sim) string {
@@ -37,6 +47,7 @@ func TestTakeover(t *testing.T) {
 				if i == at {
 					seen[now(s)] = true
 					took = true
+					s.ahead = ahead
 					s.elect()
 				}
 				if !happened {
@@ -62,6 +73,9 @@ func TestTakeover(t *testing.T) {
 			s.finish(fmt.Sprintf("%s, a new leader at change %d", name, at), want)
 			if w := s.word(1); w != nil && int64(w.Attempt) != attempts {
 				s.fatal("%s, a new leader at change %d: attempt %d, want %d", name, at, w.Attempt, attempts)
+			}
+			if d := s.now.Sub(t0); d > 10*time.Minute {
+				s.fatal("%s, a new leader at change %d: it took %v", name, at, d)
 			}
 			if !took {
 				return

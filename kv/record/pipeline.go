@@ -77,6 +77,8 @@ type Word struct {
 	// Abandoned: what older attempts left open has been abandoned by this attempt, or there was nothing.
 	Abandoned bool `json:"abandoned,omitempty"`
 
+	// NotBefore, RunningSince and Deadline are what the wall clock of the leader showed that wrote them; another leader
+	// takes them for hints.
 	RestartsUsed int        `json:"restartsUsed,omitempty"`
 	FreeRestart  bool       `json:"freeRestart,omitempty"` // the uncounted restart of this healthy period is used
 	NotBefore    *time.Time `json:"notBefore,omitempty"`   // the back-off: no deployment before
