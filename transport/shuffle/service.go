@@ -20,9 +20,10 @@ import (
 
 // Service is the data plane of one worker process.
 type Service struct {
-	insecure atomic.Int64 // when a connection without TLS was last told of
+	insecure atomic.Int64 // ns behind started at which a connection without TLS was last told of; 0: none was
 
 	cfg      Config
+	started  time.Time
 	codec    wire.Codec // meaningful unless cfg.Codec is empty
 	listener net.Listener
 	budget   *local.Budget
@@ -75,7 +76,7 @@ func Listen(cfg Config) (*Service, error) {
 		cfg.Log = slog.Default()
 	}
 	s := &Service{
-		cfg: cfg, log: cfg.Log, budget: local.NewBudget(cfg.MemoryBytes),
+		cfg: cfg, started: time.Now(), log: cfg.Log, budget: local.NewBudget(cfg.MemoryBytes),
 		attempts: map[pipeline]*Attempt{}, newest: map[pipeline]plan.Attempt{}, shaking: map[net.Conn]struct{}{},
 	}
 	if cfg.Codec != "" {

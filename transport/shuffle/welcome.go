@@ -13,8 +13,8 @@ import (
 // warnInsecure tells of a connection that does not speak TLS, or without a certificate that counts: of one in ten
 // seconds, since anybody can open some.
 func (s *Service) warnInsecure(conn net.Conn, err error) {
-	now := time.Now().UnixNano()
-	if last := s.insecure.Load(); now-last < int64(10*time.Second) || !s.insecure.CompareAndSwap(last, now) {
+	now := int64(time.Since(s.started)) + 1
+	if last := s.insecure.Load(); last > 0 && now-last < int64(10*time.Second) || !s.insecure.CompareAndSwap(last, now) {
 		return
 	}
 	s.log.Warn("data connection refused: worker.data.tls has to be set on all workers or on none, with certificates of one authority",

@@ -22,7 +22,7 @@ type enumerator struct {
 	plug    connector.Enumerator
 	ctl     control
 	drained atomic.Bool
-	busyAt  atomic.Int64 // unix ns: since when discovery is inside the plugin; 0: it is not
+	busy    atomic.Bool // discovery is inside the plugin
 
 	// All below belongs to run.
 	book  *ledger.Enumerator
@@ -104,8 +104,8 @@ func (e *enumerator) discover(ctx context.Context, cursor []byte, steps chan<- f
 	for {
 		var f found
 		f.err = protect(e.a.cfg.Log, func() string { return e.v.Path + ": Discover" }, func() (err error) {
-			e.busyAt.Store(time.Now().UnixNano())
-			defer e.busyAt.Store(0)
+			e.busy.Store(true)
+			defer e.busy.Store(false)
 			f.Discovery, err = e.plug.Discover(ctx, cursor)
 			return err
 		})
@@ -130,7 +130,7 @@ func (e *enumerator) discover(ctx context.Context, cursor []byte, steps chan<- f
 }
 
 func (e *enumerator) calling() string {
-	if e.busyAt.Load() == 0 {
+	if !e.busy.Load() {
 		return ""
 	}
 	return e.v.Path + ": Discover"

@@ -15,6 +15,12 @@ import (
 	"strait/worker/task/ledger"
 )
 
+// started is a reading of the clock that does not jump, for durations that are kept as numbers.
+var started = time.Now()
+
+// sinceStart is never 0.
+func sinceStart() time.Duration { return time.Since(started) + 1 }
+
 // sourceHead is the source at the begin of a group. Its reader runs ahead in a goroutine of its own behind a queue
 // bounded in bytes; the ledger moves with what has passed the loop, so a checkpoint never counts what was only read.
 type sourceHead struct {
@@ -25,7 +31,7 @@ type sourceHead struct {
 	queue  *queue.Queue[unit]            // read and not yet passed
 	splits *queue.Queue[[]ledger.Handed] // handed out and not yet begun
 	idle   atomic.Bool                   // the reader has nothing to read
-	busyAt atomic.Int64                  // unix ns: since when the reader is inside the plugin; 0: it is not
+	busyAt atomic.Int64                  // ns on sinceStart: since when the reader is inside the plugin; 0: it is not
 	done   chan struct{}                 // the reader's goroutine has returned
 
 	throttle *throttle // the reader's; nil: as fast as it can
@@ -165,7 +171,7 @@ func (s *sourceHead) readSplit(ctx context.Context, h ledger.Handed, out *connec
 	}
 }
 
-func (s *sourceHead) enter() { s.busyAt.Store(time.Now().UnixNano()) }
+func (s *sourceHead) enter() { s.busyAt.Store(int64(sinceStart())) }
 
 // push hands a unit to the loop, at the job's rate; the time it waits for room is the source's back-pressure.
 func (s *sourceHead) push(ctx context.Context, u unit) error {
@@ -198,7 +204,7 @@ func (s *sourceHead) reading() string {
 	if since == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: reading for %v", s.v.Path, time.Since(time.Unix(0, since)).Round(time.Millisecond))
+	return fmt.Sprintf("%s: reading for %v", s.v.Path, (sinceStart() - time.Duration(since)).Round(time.Millisecond))
 }
 
 // move passes one unit.
