@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"strait/coordinator/schedule"
 	"strait/integration/harness"
 	"strait/kv"
 	"strait/kv/kvtest"
@@ -513,8 +514,8 @@ func (c *chaos) putSpec(id, text string) {
 	kvtest.Put(c.t, c.Store(), tree+"jobs/"+id, string(v))
 }
 
-// TestScenario32ManyJobsAtOnce submits fifty jobs to four slots: all finish, and at no revision of etcd is a slot granted that
-// is not there, or one that another job has.
+// TestScenario32ManyJobsAtOnce submits a hundred jobs to four slots that another job has: each says why it waits and at
+// which place. Then all finish, and at no revision of etcd is a slot granted that is not there, or one that another job has.
 func TestScenario32ManyJobsAtOnce(t *testing.T) {
 	c := startChaos(t, harness.Options{Workers: 2, Slots: 2})
 	prefix := tree + "slots/"
@@ -564,8 +565,10 @@ func TestScenario32ManyJobsAtOnce(t *testing.T) {
 			}
 		}
 	}()
-	const jobs = 50
-	id := func(i int) string { return fmt.Sprintf("many-%02d", i) }
+	c.putSpec("first", strings.Replace(endless, "parallelism = 1", "parallelism = 4", 1))
+	c.runs("first")
+	const jobs = 100
+	id := func(i int) string { return fmt.Sprintf("many-%03d", i) }
 	for i := range jobs {
 		c.putSpec(id(i), fmt.Sprintf(`
 env { job.mode = "BATCH", parallelism = %d }
@@ -573,6 +576,16 @@ source { FakeSource { row.num = 10, schema { fields { id = bigint } } } }
 sink { LocalFile { path = "out/%s", tmp_path = "tmp", file_format_type = "parquet" } }
 `, 1+i%3, id(i)))
 	}
+	for i := range jobs { // the oldest is the first in the queue
+		why := fmt.Sprintf("needs %d slot", 1+i%3)
+		place := fmt.Sprintf("; place %d of %d in the queue", i+1, jobs)
+		c.Await(id(i)+" says why it waits", limit, func() bool {
+			s := c.status(id(i))
+			return s.Phase == state.JobPending && s.Reason == schedule.SlotsShort && strings.Contains(s.Message, why) &&
+				strings.Contains(s.Message, "held by first (4)") && strings.Contains(s.Message, place)
+		})
+	}
+	kvtest.Put(t, c.Store(), tree+"wishes/first", "cancelled")
 	for i := range jobs {
 		if s := c.ends(id(i)); s.Phase != state.JobFinished {
 			t.Fatalf("%s is %s: %s", id(i), s.Phase, s.Message)

@@ -291,3 +291,32 @@ func TestPlanIsPure(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeNamesEveryTest: the tables of this folder's README are complete. Scenarios may stand there by their number.
+func TestReadmeNamesEveryTest(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || fn.Name.Name == "TestMain" {
+				continue
+			}
+			name := fn.Name.Name
+			number := "`" + name[:min(len(name), len("TestScenarioNN"))] + "…`"
+			if !bytes.Contains(readme, []byte("`"+name+"`")) && !bytes.Contains(readme, []byte("`"+name+"/")) && !bytes.Contains(readme, []byte(number)) {
+				t.Errorf("%s of %s has no row in README.md", name, path)
+			}
+		}
+	}
+}

@@ -92,6 +92,7 @@ type Process struct {
 	exited chan struct{}
 	once   sync.Once
 	code   int
+	clock  *ahead // of ShiftClock
 }
 
 // Command prepares stctl without starting it.

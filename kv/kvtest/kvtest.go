@@ -164,3 +164,18 @@ func StealLeader(t testing.TB, s *kv.Store, guard kv.Guard) kv.Guard {
 	Delete(t, s, guard.Key)
 	return kv.LeaderGuard(guard.Key, Put(t, s, guard.Key, "thief"))
 }
+
+// LeaseLeft is how long etcd at an endpoint lets a lease live if it is not renewed, in whole seconds; 0: it has ended.
+func LeaseLeft(t testing.TB, endpoint string, id int64) time.Duration {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	resp, err := c.TimeToLive(Context(t), clientv3.LeaseID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(max(resp.TTL, 0)) * time.Second
+}
