@@ -58,4 +58,8 @@ func TestRecipes(t *testing.T) {
 			}
 		}
 	}
+	for word, want := range map[string]string{"drain": "draining", "active": "active"} {
+		etcdctl(t, f, "put", "/strait/v1/workerwishes/w1", word)
+		f.Await("w1 is "+want, limit, func() bool { return strings.Contains(f.Stctl("worker", "list").Stdout, want) })
+	}
 }
