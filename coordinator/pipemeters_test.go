@@ -18,7 +18,7 @@ func TestPipelineMetrics(t *testing.T) {
 	set := metrics.NewSet()
 	f := newFleet(t, func(c *Config) { c.Metrics = set })
 	h, release := hangs(workermodel.Drain)
-	startWorker(t, f.store, "w1", 2, f.target, with(h))
+	w := startWorker(t, f.store, "w1", 2, f.target, with(h))
 	id := f.submit(text("In", "Out", 2), "")
 	f.until(id, "RUNNING", func(u client.Update) bool { return u.Status != nil && u.Status.Phase == state.JobRunning })
 	shown := func() string {
@@ -39,6 +39,7 @@ func TestPipelineMetrics(t *testing.T) {
 		return strings.Contains(s, "strait_coordinator_pipeline_status"+labels+`,phase="running"} 1`) && strings.Contains(s, "strait_coordinator_pipeline_attempt"+labels+"} 1")
 	})
 	release()
+	w.poke <- struct{}{}
 	f.until(id, "FINISHED", func(u client.Update) bool { return u.Status != nil && u.Status.Phase == state.JobFinished })
 	await("nothing of a job that has ended", func(s string) bool { return !strings.Contains(s, string(id)) })
 }
