@@ -691,6 +691,11 @@ func TestHands(t *testing.T) {
 			t.Errorf("emptyspec: %s %s: %s", s.Phase, s.Reason, s.Message)
 		}
 		put("jobs/version", `{"apiVersion":"strait/v9","text":"env {}"}`)
+		c.Await("a newer spec is left alone, with a condition", limit, func() bool {
+			s := c.status("version")
+			return s != nil && s.Phase == state.JobSubmitted && slices.ContainsFunc(s.Conditions, func(x record.Condition) bool { return x.Type == "Unreadable" })
+		})
+		kvtest.Delete(t, store, tree+"jobs/version")
 		c.ends("version")
 		c.putSpec("behind", endless)
 		runs("behind")

@@ -91,7 +91,7 @@ func TestWideRowsInLittleMemory(t *testing.T) {
 	for _, w := range f.Members {
 		got := peak(t, f.Process(w))
 		t.Logf("%s: at most %s resident, bound %s", w, units.FormatBytes(got), units.FormatBytes(most))
-		if got > most {
+		if got > most && !harness.RaceEnabled { // the detector takes several times what it watches
 			t.Errorf("%s: too much", w)
 		}
 	}

@@ -210,7 +210,7 @@ func TestFence(t *testing.T) {
 	f.Await(victim+" works for nobody", time.Minute, func() bool {
 		log := f.Process(victim).Stderr()
 		_, behind, fenced := strings.Cut(log, "worker comes back as a new incarnation")
-		return fenced && strings.Contains(log, "attempt stops\" worker="+victim+" incarnation="+old) && !strings.Contains(behind, "incarnation="+old) &&
+		return fenced && strings.Contains(log, "attempt stops\" worker="+victim+" incarnation="+old+" ") && !strings.Contains(behind, "incarnation="+old+" ") &&
 			strings.Contains(f.Stctl("worker", "describe", victim).Stdout, "nothing runs there")
 	})
 	if r := f.Stctl("job", "cancel", "t1"); r.Code != 0 {

@@ -33,7 +33,7 @@ func Binary(t testing.TB) string {
 		}
 		built.path = filepath.Join(dir, "stctl")
 		args := []string{"build", "-tags", "failpoint", "-o", built.path}
-		if raceEnabled {
+		if RaceEnabled {
 			args = append(args, "-race")
 		}
 		cmd := exec.Command("go", append(args, "./cmd/stctl")...)

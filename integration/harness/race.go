@@ -2,4 +2,5 @@
 
 package harness
 
-const raceEnabled = true
+// RaceEnabled says that binaries and tests have the race detector.
+const RaceEnabled = true
