@@ -76,12 +76,16 @@ func run(name, text string) (ran, error) {
 	var out, said strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &said
 	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return ran{}, fmt.Errorf("stctl run %s: %w", path, err)
+	}
+	rss := watchPeak(cmd.Process.Pid)
+	err = cmd.Wait()
+	r := ran{wall: time.Since(began), rss: rss()}
+	if err != nil {
 		return ran{}, fmt.Errorf("stctl run %s: %w\n%s", path, err, said.String())
 	}
-	r := ran{wall: time.Since(began)}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	r.cpu, r.rss = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), usage.Maxrss<<10
+	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	var end struct {
 		Vertices []struct{ RowsOut int64 }
 	}
@@ -92,6 +96,32 @@ func run(name, text string) (ran, error) {
 		r.rows = end.Vertices[0].RowsOut
 	}
 	return r, nil
+}
+
+// watchPeak follows the peak of what a process has resident, in bytes, until the answer is asked for. The peak in a
+// child's resource usage would do only for a small parent: exec carries the parent's own peak over into it.
+func watchPeak(pid int) func() int64 {
+	stop, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		most := int64(0)
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // gone once it has ended
+			for line := range strings.Lines(string(status)) {
+				var kb int64
+				if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kb); n == 1 {
+					most = max(most, kb<<10)
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-stop:
+				tick.Stop()
+				peak <- most
+				return
+			}
+		}
+	}()
+	return func() int64 { close(stop); return <-peak }
 }
 
 func fakeJob(rows, splits int) string {
