@@ -72,11 +72,6 @@ func (c *counters) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// Counters is what Handler answers.
-func (x *Coordinator) Counters(ctx context.Context, id plan.JobID) ([]record.VertexSummary, error) {
-	return x.ops.get(ctx, id)
-}
-
 func (c *counters) get(ctx context.Context, id plan.JobID) ([]record.VertexSummary, error) {
 	l := c.x.loop.Load()
 	if l == nil {

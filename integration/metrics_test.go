@@ -2,15 +2,12 @@ package integration
 
 import (
 	"flag"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"strait/integration/harness"
 )
@@ -18,26 +15,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 var (
-	opsAddress = regexp.MustCompile(`ops (\S+)`)
-	series     = regexp.MustCompile(`^(strait_[a-z_]+)(\{[^}]*\})? \S+$`)
-	labelName  = regexp.MustCompile(`([a-z]+)="`)
+	series    = regexp.MustCompile(`^(strait_[a-z_]+)(\{[^}]*\})? \S+$`)
+	labelName = regexp.MustCompile(`([a-z]+)="`)
 )
-
-// metricsOf is what a role shows on /metrics.
-func metricsOf(t *testing.T, address string) string {
-	t.Helper()
-	c := http.Client{Timeout: 30 * time.Second}
-	r, err := c.Get("http://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
 
 // names adds the names of Strait's series to all, each with the names of its labels.
 func names(all map[string]bool, metrics string) {
@@ -70,20 +50,16 @@ sink { Console { parallelism = 2, log.print.data = false } }
 	}
 	var ops []string
 	for _, name := range []string{"c1", "w1", "w2"} {
-		m := opsAddress.FindStringSubmatch(f.AwaitReady(name))
-		if m == nil {
-			t.Fatalf("%s does not say where its ops port is", name)
-		}
-		ops = append(ops, m[1])
+		ops = append(ops, opsOf(t, f.AwaitReady(name)))
 	}
 	flows := regexp.MustCompile(`strait_worker_rows_in_total\{job="named",[^}]*vertex="sink\.Console\.0"[^}]*\} [1-9]`)
 	links := regexp.MustCompile(`strait_shuffle_link_frames_in_total\{job="named",[^}]*\} [1-9]`)
 	f.Await("rows arrive on both workers", limit, func() bool {
-		return flows.MatchString(metricsOf(t, ops[1])) && flows.MatchString(metricsOf(t, ops[2])) && links.MatchString(metricsOf(t, ops[1])+metricsOf(t, ops[2]))
+		return flows.MatchString(get(t, ops[1], "/metrics")) && flows.MatchString(get(t, ops[2], "/metrics")) && links.MatchString(get(t, ops[1], "/metrics")+get(t, ops[2], "/metrics"))
 	})
 	all := map[string]bool{}
 	for _, o := range ops {
-		names(all, metricsOf(t, o))
+		names(all, get(t, o, "/metrics"))
 	}
 	var sorted []string
 	for n := range all {
@@ -112,7 +88,7 @@ sink { Console { parallelism = 2, log.print.data = false } }
 	}
 	f.Await("no series of the job is left", limit, func() bool {
 		for _, o := range ops {
-			if strings.Contains(metricsOf(t, o), `job="named"`) {
+			if strings.Contains(get(t, o, "/metrics"), `job="named"`) {
 				return false
 			}
 		}

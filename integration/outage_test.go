@@ -3,12 +3,9 @@ package integration
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"strait/integration/harness"
 	"strait/kv"
@@ -16,29 +13,6 @@ import (
 	"strait/kv/record"
 	"strait/plan/state"
 )
-
-// opsOf is the operations port of a role, from the line with which it says that it is ready.
-func opsOf(t *testing.T, told string) string {
-	t.Helper()
-	m := regexp.MustCompile(`ops (\S+)`).FindStringSubmatch(told)
-	if m == nil {
-		t.Fatalf("no operations port in %q", told)
-	}
-	return m[1]
-}
-
-// ask gets a page of a role; a status of 0: it did not answer.
-func ask(addr, path string) (int, string) {
-	cl := http.Client{Timeout: 10 * time.Second}
-	defer cl.CloseIdleConnections()
-	resp, err := cl.Get("http://" + addr + path)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-	return resp.StatusCode, string(body)
-}
 
 // TestHealthWithoutEtcd: a role that is cut off from etcd stays healthy, so that nobody restarts it for that, and is not
 // ready; when etcd is back, so is it.

@@ -3,7 +3,6 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -184,21 +183,6 @@ sink { Console { parallelism = 2, log.print.data = false } }
 	cancel(t, f, "linked")
 }
 
-func httpGet(t *testing.T, url string) string {
-	t.Helper()
-	c := http.Client{Timeout: limit}
-	resp, err := c.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, resp.Status, err)
-	}
-	return string(body)
-}
-
 // TestSystemLoadIsAsked: with placement by load a leader asks the workers, and jobs are placed.
 func TestSystemLoadIsAsked(t *testing.T) {
 	f := harness.Start(t, harness.Options{Workers: 2, Slots: 2, Coordinator: []string{"--placement", "system-load"}})
@@ -208,7 +192,8 @@ func TestSystemLoadIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		var l record.Load
-		if err := json.Unmarshal([]byte(httpGet(t, "http://"+w.Ops+"/load")), &l); err != nil || l.Memory <= 0 || l.Memory > 1 || l.CPU < 0 || l.CPU > 1 || l.Incarnation == 0 {
+		code, body := ask(w.Ops, "/load")
+		if err := json.Unmarshal([]byte(body), &l); code != http.StatusOK || err != nil || l.Memory <= 0 || l.Memory > 1 || l.CPU < 0 || l.CPU > 1 || l.Incarnation == 0 {
 			t.Errorf("%+v, %v", l, err)
 		}
 	}

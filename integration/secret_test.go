@@ -4,15 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"strait/integration/harness"
 	"strait/kv/record"
@@ -136,19 +133,4 @@ sink { Tattle {
 	if len(seen) < 40 || !strings.Contains(seen["logs"], "‹secret›") {
 		t.Errorf("only %d places were looked at, or the sink told nothing", len(seen))
 	}
-}
-
-func get(t *testing.T, addr, path string) string {
-	t.Helper()
-	c := http.Client{Timeout: 30 * time.Second}
-	r, err := c.Get("http://" + addr + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }

@@ -472,8 +472,7 @@ type Status struct {
 	Alarms     []string
 }
 
-// Status asks one member. Called for metrics and by the leader, which stretches checkpoint
-// intervals above 80 % of the quota.
+// Status asks one member. Every coordinator calls it every few seconds, for its metrics.
 func (s *Store) Status(ctx context.Context) (Status, error) {
 	cctx, _, done, err := s.begin(ctx)
 	if err != nil {

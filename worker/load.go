@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"strait/kv/record"
+	"strait/worker/memory"
 )
 
 // hostLoad measures how busy this host is: the cores between two looks at least a second apart, the memory at the
@@ -84,31 +85,11 @@ func (h *hostLoad) ticks() (busy, total uint64, err error) {
 
 // memory is what of the memory could not be given to somebody who asks for it.
 func (h *hostLoad) memory() (float64, error) {
-	file := filepath.Join(h.proc, "meminfo")
-	data, err := os.ReadFile(file)
+	total, available, err := memory.Info(os.DirFS(h.proc))
 	if err != nil {
 		return 0, err
 	}
-	var total, free uint64
-	for line := range strings.Lines(string(data)) {
-		name, rest, _ := strings.Cut(line, ":")
-		var to *uint64
-		switch name {
-		case "MemTotal":
-			to = &total
-		case "MemAvailable":
-			to = &free
-		default:
-			continue
-		}
-		if *to, err = strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err != nil {
-			return 0, fmt.Errorf("%s: %s: %w", file, name, err)
-		}
-	}
-	if total == 0 {
-		return 0, fmt.Errorf("%s has no MemTotal", file)
-	}
-	return ratio(total-min(free, total), total), nil
+	return ratio(uint64(total-min(available, total)), uint64(total)), nil
 }
 
 // serveLoad answers GET /load with a record.Load; 503 where the host does not tell.

@@ -62,15 +62,6 @@ func New(cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Run is New and Worker.Run.
-func Run(ctx context.Context, cfg Config) error {
-	w, err := New(cfg)
-	if err != nil {
-		return err
-	}
-	return w.Run(ctx)
-}
-
 // Run works until ctx ends: then it ends its tasks, says so, gives its name free and returns nil, within
 // StopTimeout. A lost session is a new incarnation, not an end. Errors: ErrHung (exit at once), a store that went
 // back, a store that refuses, sessions lost too often.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,11 +46,7 @@ func burstFigures() (out []Figure, err error) {
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
+	defer c.explain(&err)
 	h, err := history.Record(ctx, c.store, c.tree)
 	if err != nil {
 		return nil, err
@@ -63,21 +58,8 @@ func burstFigures() (out []Figure, err error) {
 	}
 	defer c.profile("burst", 4*time.Second)()
 	began := time.Now()
-	var submits []float64
-	var mu sync.Mutex
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(16)
-	for i := range n {
-		g.Go(func() error {
-			t := time.Now()
-			_, err := c.submit(gctx, fmt.Sprintf("burst-%d", i), short(1+i%3))
-			mu.Lock()
-			defer mu.Unlock()
-			submits = append(submits, float64(time.Since(t))/1e6)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	submits, err := c.submitAll(ctx, n, func(i int) (string, string) { return fmt.Sprintf("burst-%d", i), short(1 + i%3) })
+	if err != nil {
 		return nil, err
 	}
 	submitted := time.Since(began)
@@ -183,11 +165,7 @@ func rowFigures() (out []Figure, err error) {
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
+	defer c.explain(&err)
 	roles := []string{"c1", "w1", "w2"}
 	samples := map[string][]sample{}
 	raw, err := clientv3.New(clientv3.Config{Endpoints: []string{c.etcd}, Logger: zap.NewNop()})

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"strait/coordinator/api/client"
 	"strait/kv"
 	"strait/kv/keys"
@@ -223,6 +225,13 @@ var Alarms []string
 
 var alarming = regexp.MustCompile(`DATA RACE|panic:|BUG:`)
 
+// explain adds to an error what the roles said. It is deferred behind stop.
+func (c *cluster) explain(err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("%w\n%s", *err, c.logs())
+	}
+}
+
 // logs are the ends of what the roles said, for an error.
 func (c *cluster) logs() string {
 	var b strings.Builder
@@ -262,12 +271,10 @@ func (p *proc) get(path string) (string, error) {
 	return string(body), err
 }
 
-// memory is what the kernel says of a process, in bytes: resident now, the most so far, and its file handles.
-func (p *proc) memory() (rss, peak int64, files int, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, 0, 0, err
-	}
+// resident is what the kernel says of the memory of a process, in bytes: resident now, and the most so far; 0 once it
+// has ended.
+func resident(pid int) (rss, peak int64) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(status)) {
 		var kb int64
 		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
@@ -277,6 +284,12 @@ func (p *proc) memory() (rss, peak int64, files int, err error) {
 			peak = kb << 10
 		}
 	}
+	return rss, peak
+}
+
+// memory is resident and the number of its file handles.
+func (p *proc) memory() (rss, peak int64, files int, err error) {
+	rss, peak = resident(p.cmd.Process.Pid)
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	if rss == 0 {
 		err = errors.Join(err, errors.New("no VmRSS in /proc status"))
@@ -304,6 +317,54 @@ func (p *proc) cpu() (time.Duration, error) {
 // submit puts a job.
 func (c *cluster) submit(ctx context.Context, id, text string) (plan.JobID, error) {
 	return c.cl.Submit(ctx, record.Spec{File: id + ".conf", Text: text}, plan.JobID(id))
+}
+
+// submitAll puts n jobs, 16 at a time, and gives how long each took in milliseconds.
+func (c *cluster) submitAll(ctx context.Context, n int, job func(i int) (id, text string)) ([]float64, error) {
+	took := make([]float64, n)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i := range n {
+		g.Go(func() error {
+			began := time.Now()
+			id, text := job(i)
+			_, err := c.submit(gctx, id, text)
+			took[i] = float64(time.Since(began)) / 1e6
+			return err
+		})
+	}
+	return took, g.Wait()
+}
+
+// settled waits until nobody has written for a while and gives the store's revision.
+func (c *cluster) settled(ctx context.Context) (int64, error) {
+	var last int64
+	var since time.Time
+	err := await(ctx, "nobody to write", func() (bool, error) {
+		rev, err := c.store.Revision(ctx)
+		if rev != last {
+			last, since = rev, time.Now()
+		}
+		return time.Since(since) > 2*time.Second, err
+	})
+	return last, err
+}
+
+// startPair starts a cluster at an etcd that is there, with c2 standing by.
+func startPair(ctx context.Context, spec clusterSpec) (*cluster, error) {
+	c, err := startCluster(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.coordinator("c2", spec); err == nil {
+		_, err = c.ready(ctx, "c2")
+	}
+	if err != nil {
+		c.explain(&err)
+		c.stop()
+		return nil, err
+	}
+	return c, nil
 }
 
 // until waits for a phase; an end that is another one is an error.

@@ -66,11 +66,7 @@ func deployOnce(name string, n, slots int, sharing bool) (out []Figure, err erro
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
+	defer c.explain(&err)
 	// A small job first: the processes have met, as in a fleet that is up.
 	if _, err := c.submit(ctx, "first", wide(3, "BATCH", true, 1, 1, 0)); err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -35,22 +34,12 @@ func paperFigures() (out []Figure, err error) {
 	}
 	defer stopEtcd()
 	spec := clusterSpec{etcd: etcd.Endpoints()[0]}
-	c, err := startCluster(ctx, spec)
+	c, err := startPair(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
-	if err := c.coordinator("c2", spec); err != nil {
-		return nil, err
-	}
-	if _, err := c.ready(ctx, "c2"); err != nil {
-		return nil, err
-	}
+	defer c.explain(&err)
 	raw := etcd.Client()
 	defer func() { _ = raw.Close() }()
 
@@ -183,21 +172,8 @@ func deployPaper(ctx context.Context, c *cluster, pipelines int) ([]Figure, erro
 	}
 	defer c.profile("deploy", 10*time.Second)()
 	began := time.Now()
-	var mu sync.Mutex
-	var submits []float64
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(16)
-	for i := range pipelines {
-		g.Go(func() error {
-			t := time.Now()
-			_, err := c.submit(gctx, fmt.Sprintf("paper-%05d", i), paperJob)
-			mu.Lock()
-			defer mu.Unlock()
-			submits = append(submits, float64(time.Since(t))/1e6)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	submits, err := c.submitAll(ctx, pipelines, func(i int) (string, string) { return fmt.Sprintf("paper-%05d", i), paperJob })
+	if err != nil {
 		return nil, err
 	}
 	submitted := time.Since(began)

@@ -105,13 +105,8 @@ func watchPeak(pid int) func() int64 {
 	go func() {
 		most := int64(0)
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
-			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // gone once it has ended
-			for line := range strings.Lines(string(status)) {
-				var kb int64
-				if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kb); n == 1 {
-					most = max(most, kb<<10)
-				}
-			}
+			_, now := resident(pid)
+			most = max(most, now)
 			select {
 			case <-tick.C:
 			case <-stop:

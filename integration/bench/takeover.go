@@ -50,22 +50,12 @@ func takeoverFigures() (out []Figure, err error) {
 	}
 	defer stopEtcd()
 	spec := clusterSpec{workers: 3, slots: (n + 3) / 3, etcd: etcd.Endpoints()[0]}
-	c, err := startCluster(ctx, spec)
+	c, err := startPair(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
-	if err := c.coordinator("c2", spec); err != nil {
-		return nil, err
-	}
-	if _, err := c.ready(ctx, "c2"); err != nil {
-		return nil, err
-	}
+	defer c.explain(&err)
 	h, err := history.Record(ctx, c.store, c.tree)
 	if err != nil {
 		return nil, err
@@ -182,11 +172,7 @@ func idleFigures() (out []Figure, err error) {
 		return nil, err
 	}
 	defer c.stop()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
-		}
-	}()
+	defer c.explain(&err)
 	// One job has no more rows to come, the other one a row a second.
 	if _, err := c.submit(ctx, "wide", wide(n, "STREAMING", true, 10, 1, 0)); err != nil {
 		return nil, err
@@ -200,8 +186,7 @@ func idleFigures() (out []Figure, err error) {
 	if err := c.allRun(ctx, 2*n); err != nil {
 		return nil, err
 	}
-	time.Sleep(2 * time.Second) // the last statuses are written
-	before, err := c.store.Revision(ctx)
+	before, err := c.settled(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -40,22 +42,45 @@ func Host(root fs.FS) Bound {
 // limitGiven says that the environment has set the limit of the Go heap, or set it off.
 func limitGiven() bool { return os.Getenv("GOMEMLIMIT") != "" }
 
-// total is MemTotal of /proc/meminfo.
 func total(root fs.FS) int64 {
-	data, err := fs.ReadFile(root, "proc/meminfo")
+	proc, err := fs.Sub(root, "proc")
 	if err != nil {
 		return 0
 	}
-	for s := bufio.NewScanner(strings.NewReader(string(data))); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemTotal:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kb << 10
-		}
+	n, _, err := Info(proc)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return n
+}
+
+// Info reads the memory of the host in bytes, MemTotal and MemAvailable of meminfo; proc is /proc.
+func Info(proc fs.FS) (total, available int64, err error) {
+	data, err := fs.ReadFile(proc, "meminfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		var to *int64
+		switch name {
+		case "MemTotal":
+			to = &total
+		case "MemAvailable":
+			to = &available
+		default:
+			continue
+		}
+		kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("meminfo: %s: %w", name, err)
+		}
+		*to = kb << 10
+	}
+	if total <= 0 {
+		return 0, 0, errors.New("meminfo has no MemTotal")
+	}
+	return total, available, nil
 }
 
 // groups lists the files that may limit this process: of its own cgroup and of every one above. In a container the

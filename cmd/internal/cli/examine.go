@@ -23,7 +23,7 @@ const (
 	slowEtcd      = 500 * time.Millisecond // a linearizable read
 	skewOdd       = time.Second            // between two clocks: times in logs and deadlines of drains are off
 	skewBad       = time.Minute
-	fillOdd       = 0.8 // of the store's quota; from there on checkpoint intervals stretch
+	fillOdd       = 0.8 // of the store's quota
 	fillBad       = 0.95
 	pendingLong   = 5 * time.Minute
 	listedAtMost  = 20 // findings of one kind

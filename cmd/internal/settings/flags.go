@@ -27,10 +27,7 @@ func Flag(path string) cli.Flag { return declared(path).flag() }
 const ofTable = "setting"
 
 func (s *Setting) flag() cli.Flag {
-	switch s.Type {
-	case Bool:
-		return &cli.BoolFlag{Name: s.Flag, Usage: s.Doc, Category: ofTable}
-	case Pairs:
+	if s.Type == Pairs {
 		return &cli.StringSliceFlag{Name: s.Flag, Usage: s.Doc, Category: ofTable}
 	}
 	return &cli.StringFlag{Name: s.Flag, Usage: s.Doc, Category: ofTable}

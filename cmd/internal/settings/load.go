@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -48,8 +47,6 @@ func written(c *cli.Context, s *Setting) ([]string, bool) {
 		case s.Flag == "" || !at.IsSet(s.Flag):
 		case s.Type == Pairs:
 			return at.StringSlice(s.Flag), true
-		case s.Type == Bool:
-			return []string{strconv.FormatBool(at.Bool(s.Flag))}, true
 		default:
 			return []string{at.String(s.Flag)}, true
 		}
@@ -134,8 +131,6 @@ func (v *Values) readFile(c *cli.Context, roles Role, list *fault.List) (warning
 // from takes the setting out of a decoded file.
 func (s *Setting) from(got option.Values) any {
 	switch s.Type {
-	case Bool:
-		return got.Bool(s.Path)
 	case Int, Bytes:
 		return got.Int(s.Path)
 	case Duration:

@@ -15,12 +15,6 @@ import (
 func (s *Setting) parse(text []string, writes string) (any, error) {
 	t := strings.TrimSpace(text[0])
 	switch s.Type {
-	case Bool:
-		b, err := strconv.ParseBool(t)
-		if err != nil {
-			return nil, fmt.Errorf(": it is a switch; write %strue or %sfalse", writes, writes)
-		}
-		return b, nil
 	case Int:
 		if s.Word != "" && strings.EqualFold(t, s.Word) {
 			return int64(WordValue), nil

@@ -46,7 +46,6 @@ type Type uint8
 // The types of settings.
 const (
 	String   Type = iota
-	Bool          // true or false
 	Int           // a whole number
 	Duration      // 10s, 5m; a bare number is seconds
 	Bytes         // 64MiB
@@ -113,7 +112,7 @@ func (s *Setting) option() option.Option {
 }
 
 func (t Type) option() option.Type {
-	return [...]option.Type{option.TString, option.TBool, option.TInt, option.TDuration, option.TBytes, option.TEnum,
+	return [...]option.Type{option.TString, option.TInt, option.TDuration, option.TBytes, option.TEnum,
 		option.TStrings, option.TStringMap}[t]
 }
 

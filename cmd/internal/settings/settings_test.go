@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 		}
 		f(regexp.MustCompile(`^[a-z]+(-[a-z]+)*(\.[a-z]+(-[a-z]+)*)*$`).MatchString(s.Path), "a path is words of a-z with - and . between")
 		f(s.Doc != "" && s.Roles != 0, "has no Doc or no Roles")
-		f(s.Type == Bool || s.Secret || strings.Count(s.Doc, "`") == 2, "Doc names no placeholder in back-quotes")
+		f(s.Secret || strings.Count(s.Doc, "`") == 2, "Doc names no placeholder in back-quotes")
 		f((s.Flag == "") == s.Secret, "a secret, and nothing else, has no flag")
 		f(s.Default == "" || s.Example == "", "has a default and an example")
 		f(s.Default != "" || s.Example != "", "has neither a default nor an example")

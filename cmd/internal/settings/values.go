@@ -43,9 +43,6 @@ func (v *Values) Name(path string) string {
 // String returns a String or Enum setting.
 func (v *Values) String(path string) string { return get[string](v, path, String, Enum) }
 
-// Bool returns a Bool setting.
-func (v *Values) Bool(path string) bool { return get[bool](v, path, Bool) }
-
 // Int returns an Int setting.
 func (v *Values) Int(path string) int { return int(get[int64](v, path, Int)) }
 
